@@ -1,0 +1,112 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+var (
+	errStopping  = errors.New("the process stopped during this attempt")
+	errTimeout   = errors.New("time-out")
+	errLease     = errors.New("the lease expired before the handler returned")
+	errStale     = errors.New("the lease was lost before the effect could be committed")
+	errAbandoned = errors.New("the process ended during this attempt")
+)
+
+// attempt is one handler run. Nothing of the database is held open while it lasts.
+type attempt struct {
+	lane     *lane
+	delivery Delivery
+	started  time.Time
+	suspect  bool
+	expiry   *time.Timer // monotonic: a jump of the wall clock neither ends nor lengthens a lease
+	expired  bool
+}
+
+// start runs the attempts of committed claims. The caller holds d.mu.
+func (d *Dispatcher) start(l *lane, deliveries []Delivery, suspect bool) {
+	for _, dl := range deliveries {
+		a := &attempt{lane: l, delivery: dl, started: d.config.now(), suspect: suspect}
+		l.busy++
+		d.running[a] = struct{}{}
+		a.expiry = time.AfterFunc(l.leaseFor, func() { d.expire(a) })
+		d.attempts.Go(func() { d.run(a) })
+	}
+}
+
+func (d *Dispatcher) run(a *attempt) {
+	ctx, cancel := context.WithTimeoutCause(d.attemptCtx, a.lane.handler.Timeout, errTimeout)
+	defer cancel()
+	o := outcome{attempt: a}
+	err := d.call(ctx, a, &o)
+	o.ended = d.config.now()
+	if err != nil {
+		o.failure = failureOf(ctx, err)
+	}
+	a.expiry.Stop()
+	d.mu.Lock()
+	d.outcomes = append(d.outcomes, o)
+	d.mu.Unlock()
+	d.signal()
+}
+
+// call runs the handler. A panic is that message's failure, not the process's end.
+func (d *Dispatcher) call(ctx context.Context, a *attempt, o *outcome) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.config.Logger.Error("handler panicked", "handler", a.delivery.Handler, "message", a.delivery.Message.ID, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("the handler panicked: %v", r)
+		}
+	}()
+	if a.lane.handler.Outside != nil {
+		return a.lane.handler.Outside(ctx, a.delivery)
+	}
+	err = d.runInTx(ctx, a, o)
+	if errors.Is(err, errStale) {
+		o.stale, err = true, nil
+	}
+	o.settled = err == nil
+	return err
+}
+
+const insertInbox = `INSERT INTO outbox_inbox(handler, tenant, message, handled_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+// runInTx makes the handler's change, the mark that the message was handled, and the settling one savepoint (P18, P19). The settling
+// comes last: no row under this fence, no commit.
+func (d *Dispatcher) runInTx(ctx context.Context, a *attempt, o *outcome) error {
+	dl := a.delivery
+	return d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) error {
+		o.suppressed = false
+		n, err := execCount(ctx, tx, insertInbox, string(dl.Handler), string(dl.Message.Tenant), string(dl.Message.ID), micros(tx.Now))
+		if err != nil {
+			return fmt.Errorf("mark message as handled: %w", err)
+		}
+		if o.suppressed = n == 0; !o.suppressed {
+			if err := a.lane.handler.InTx(ctx, tx, dl); err != nil {
+				return err
+			}
+		}
+		n, err = execCount(ctx, tx, settleDispatched, micros(tx.Now), o.suppressed, d.owner, int64(dl.Fence), idList([]Delivery{dl}))
+		if err != nil {
+			return fmt.Errorf("settle delivery: %w", err)
+		}
+		if n == 0 {
+			return errStale
+		}
+		return unblock(ctx, tx, dl)
+	})
+}
+
+// expire hands an attempt that outlived its lease to the next turn, which returns the delivery to pending (P17).
+func (d *Dispatcher) expire(a *attempt) {
+	d.mu.Lock()
+	if _, running := d.running[a]; running && !a.expired {
+		a.expired = true
+		d.overdue = append(d.overdue, outcome{attempt: a, failure: &Failure{Class: Failed, Err: errLease}, ended: d.config.now()})
+	}
+	d.mu.Unlock()
+	d.signal()
+}

@@ -1,0 +1,135 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+)
+
+const selectAbandoned = `SELECT id, handler, attempt, charged, interrupted, fence
+FROM outbox_deliveries INDEXED BY outbox_deliveries_leased WHERE state = 'processing'`
+
+const returnAbandoned = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, last_error = ?,
+  failure_class = 'interrupted', lease_owner = NULL, lease_expires_at = NULL, interrupted = ? WHERE state = 'processing' AND id = ?`
+
+const buryAbandoned = `UPDATE outbox_deliveries SET state = 'dead-letter', completed_at = ?, last_error = ?,
+  failure_class = 'interrupted', lease_owner = NULL, lease_expires_at = NULL, interrupted = 0 WHERE state = 'processing' AND id = ?`
+
+// Everything open is pending once the abandoned deliveries are returned, so the indexes answer alone.
+const selectCounts = `SELECT handler, count(*), 0 FROM outbox_deliveries INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL GROUP BY handler
+UNION ALL
+SELECT handler, 0, count(*) FROM outbox_deliveries INDEXED BY outbox_deliveries_dead WHERE state = 'dead-letter' GROUP BY handler`
+
+// recover returns what an earlier boot left in flight to eligible work (P17), reads the holds, reconciles the routes of the registered
+// handlers, and counts the backlog once; from then on the counts are kept in memory.
+func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
+	var tallies map[HandlerName]*tally
+	var held map[HandlerName]string
+	var cursor DeliveryID
+	var suspected bool
+	err := d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) error {
+		for _, h := range handlers {
+			if err := reconcileRoutes(ctx, tx, h); err != nil {
+				return err
+			}
+		}
+		var err error
+		if err = d.returnAbandoned(ctx, tx); err != nil {
+			return err
+		}
+		if held, err = readHolds(ctx, tx); err != nil {
+			return err
+		}
+		if tallies, err = countBacklog(ctx, tx); err != nil {
+			return err
+		}
+		if err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM outbox_deliveries INDEXED BY outbox_deliveries_interrupted WHERE interrupted = 1)`).Scan(&suspected); err != nil {
+			return fmt.Errorf("find interrupted deliveries: %w", err)
+		}
+		if err = tx.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM outbox_deliveries`).Scan(&cursor); err != nil {
+			return fmt.Errorf("find latest delivery: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tallies, d.cursor, d.suspected, d.arrived = tallies, cursor, suspected, true
+	for name, l := range d.lanes {
+		l.held, l.dirty = held[name], true
+	}
+	return nil
+}
+
+// returnAbandoned returns the deliveries that were in flight when an earlier boot ended. The crash has cost each of them the attempt, unless
+// one among them was being tried alone because it had been in flight at an earlier crash: then that one is blamed, and the others are not.
+func (d *Dispatcher) returnAbandoned(ctx context.Context, tx *Tx) error {
+	abandoned, err := readAbandoned(ctx, tx)
+	if err != nil {
+		return err
+	}
+	blamed := false
+	for _, dl := range abandoned {
+		blamed = blamed || dl.interrupted
+	}
+	for _, dl := range abandoned {
+		a := &attempt{delivery: dl, started: tx.Now}
+		o := outcome{attempt: a, failure: &Failure{Class: Interrupted, Err: errAbandoned}, ended: tx.Now}
+		if err := recordAttempt(ctx, tx, &o, errAbandoned.Error()); err != nil {
+			return err
+		}
+		charged, suspect := dl.Charged, 1
+		if blamed && !dl.interrupted {
+			charged, suspect = max(0, charged-1), 0
+		}
+		if charged >= d.config.Retry.MaxAttempts {
+			_, err = execCount(ctx, tx, buryAbandoned, micros(tx.Now), errAbandoned.Error(), int64(dl.ID))
+		} else {
+			_, err = execCount(ctx, tx, returnAbandoned, micros(tx.Now), charged, errAbandoned.Error(), suspect, int64(dl.ID))
+		}
+		if err != nil {
+			return fmt.Errorf("return delivery %d: %w", dl.ID, err)
+		}
+	}
+	return nil
+}
+
+func readAbandoned(ctx context.Context, tx *Tx) ([]Delivery, error) {
+	rows, err := tx.QueryContext(ctx, selectAbandoned)
+	if err != nil {
+		return nil, fmt.Errorf("find abandoned deliveries: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var abandoned []Delivery
+	for rows.Next() {
+		var dl Delivery
+		if err := rows.Scan(&dl.ID, &dl.Handler, &dl.Attempt, &dl.Charged, &dl.interrupted, &dl.Fence); err != nil {
+			return nil, fmt.Errorf("read abandoned delivery: %w", err)
+		}
+		abandoned = append(abandoned, dl)
+	}
+	return abandoned, rows.Err()
+}
+
+func countBacklog(ctx context.Context, tx *Tx) (map[HandlerName]*tally, error) {
+	rows, err := tx.QueryContext(ctx, selectCounts)
+	if err != nil {
+		return nil, fmt.Errorf("count backlog: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	tallies := map[HandlerName]*tally{}
+	for rows.Next() {
+		var name HandlerName
+		var pending, failed int64
+		if err := rows.Scan(&name, &pending, &failed); err != nil {
+			return nil, fmt.Errorf("count backlog: %w", err)
+		}
+		if tallies[name] == nil {
+			tallies[name] = &tally{}
+		}
+		tallies[name].pending += pending
+		tallies[name].failed += failed
+	}
+	return tallies, rows.Err()
+}

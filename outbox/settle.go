@@ -1,0 +1,164 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Each settling statement names the lease and the fence: whoever lost either changes nothing (P16).
+const underLease = ` WHERE state = 'processing' AND lease_owner = ? AND fence = ? AND id `
+
+const settleDispatched = `UPDATE outbox_deliveries SET state = 'dispatched', completed_at = ?, suppressed = ?,
+  lease_owner = NULL, lease_expires_at = NULL, interrupted = 0, blocks = NULL, unreachable_at = NULL` + underLease + `IN (SELECT value FROM json_each(?))`
+
+const settlePending = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, last_error = ?,
+  failure_class = ?, unreachable_at = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0` + underLease + `= ?`
+
+const settleDeadLetter = `UPDATE outbox_deliveries SET state = 'dead-letter', completed_at = ?, charged = ?, last_error = ?,
+  failure_class = ?, blocks = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0` + underLease + `= ?`
+
+// unblockNext lets the next delivery of an ordering key into the due index.
+const unblockNext = `UPDATE outbox_deliveries SET blocked = 0
+WHERE state = 'pending' AND blocked = 1 AND id = (SELECT min(id) FROM outbox_deliveries
+  WHERE blocks = 1 AND handler = ? AND tenant = ? AND ordering_key = ?)`
+
+const insertAttempt = `INSERT INTO outbox_attempts(delivery, attempt, fence, charged, class, status, error, excerpt, started_at, duration)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// maxErrorText bounds the error summary kept for a delivery and for each attempt, in bytes.
+const maxErrorText = 1024
+
+// outcome is an attempt that ended and waits to be settled.
+type outcome struct {
+	attempt *attempt
+	failure *Failure // nil: delivered
+	ended   time.Time
+	// settled: the handler's own transaction has settled it already (InTx).
+	settled    bool
+	suppressed bool
+	stale      bool
+	verdict    verdict
+}
+
+// settleAll records the outcomes under their leases. What lost its lease is marked stale and left alone.
+func (d *Dispatcher) settleAll(ctx context.Context, tx *Tx, outcomes []outcome) error {
+	byFence := map[Fence][]Delivery{}
+	index := map[DeliveryID]int{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		o.stale = false
+		switch {
+		case o.settled:
+		case o.failure != nil:
+			if err := d.settleFailure(ctx, tx, o); err != nil {
+				return err
+			}
+		default:
+			dl := o.attempt.delivery
+			byFence[dl.Fence] = append(byFence[dl.Fence], dl)
+			index[dl.ID] = i
+		}
+	}
+	for fence, ds := range byFence {
+		n, err := execCount(ctx, tx, settleDispatched, micros(tx.Now), 0, d.owner, int64(fence), idList(ds))
+		if err != nil {
+			return fmt.Errorf("settle deliveries: %w", err)
+		}
+		if n == int64(len(ds)) {
+			continue
+		}
+		// Some lost their lease: their rows are no longer what this fence wrote.
+		for _, dl := range ds {
+			var ours bool
+			if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM outbox_deliveries WHERE id = ? AND state = 'dispatched' AND fence = ?`,
+				int64(dl.ID), int64(fence)).Scan(&ours); err != nil {
+				return fmt.Errorf("settle deliveries: %w", err)
+			}
+			outcomes[index[dl.ID]].stale = !ours
+		}
+	}
+	for i := range outcomes {
+		if o := &outcomes[i]; !o.settled && o.failure == nil && !o.stale {
+			if err := unblock(ctx, tx, o.attempt.delivery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func unblock(ctx context.Context, tx *Tx, dl Delivery) error {
+	if dl.Message.OrderingKey == "" {
+		return nil
+	}
+	_, err := execCount(ctx, tx, unblockNext, string(dl.Handler), string(dl.Message.Tenant), dl.Message.OrderingKey)
+	if err != nil {
+		return fmt.Errorf("free ordering key: %w", err)
+	}
+	return nil
+}
+
+// settleFailure returns the delivery to pending or makes it a dead letter, and keeps the evidence.
+func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) error {
+	dl, f := o.attempt.delivery, o.failure
+	var unreachableSince any
+	var unreachable time.Duration
+	if f.Class == Unreachable {
+		since := micros(tx.Now)
+		if dl.unreachableSince != 0 {
+			since = dl.unreachableSince
+		}
+		unreachableSince, unreachable = since, tx.Now.Sub(fromMicros(since))
+	}
+	v := d.config.Retry.judge(f, dl.Attempt, dl.Charged, tx.Now.Sub(fromMicros(dl.createdAt)), unreachable)
+	o.verdict = v
+	text := clip(f.Error(), maxErrorText)
+	var n int64
+	var err error
+	if v.dead {
+		var blocks any
+		if dl.blocks && !o.attempt.lane.handler.SkipDeadLetters {
+			blocks = 1
+		}
+		n, err = execCount(ctx, tx, settleDeadLetter, micros(tx.Now), v.charged, text, string(v.class), blocks, d.owner, int64(dl.Fence), int64(dl.ID))
+		if err == nil && n == 1 && blocks == nil {
+			err = unblock(ctx, tx, dl)
+		}
+	} else {
+		n, err = execCount(ctx, tx, settlePending, micros(tx.Now.Add(v.wait)), v.charged, text, string(f.Class), unreachableSince, d.owner, int64(dl.Fence), int64(dl.ID))
+	}
+	if err != nil {
+		return fmt.Errorf("settle delivery %d: %w", dl.ID, err)
+	}
+	if o.stale = n == 0; o.stale {
+		return nil
+	}
+	return recordAttempt(ctx, tx, o, text)
+}
+
+func recordAttempt(ctx context.Context, tx *Tx, o *outcome, text string) error {
+	dl, f := o.attempt.delivery, o.failure
+	var status, excerpt any
+	if f.Status != 0 {
+		status = f.Status
+	}
+	if f.Excerpt != "" {
+		excerpt = clip(f.Excerpt, maxErrorText)
+	}
+	charged := 0
+	if f.Class.charged() {
+		charged = 1
+	}
+	if _, err := execCount(ctx, tx, insertAttempt, int64(dl.ID), dl.Attempt, int64(dl.Fence), charged, string(f.Class), status, text, excerpt,
+		micros(o.attempt.started), o.ended.Sub(o.attempt.started).Microseconds()); err != nil {
+		return fmt.Errorf("record attempt of delivery %d: %w", dl.ID, err)
+	}
+	return nil
+}
+
+// clip shortens s to at most n bytes of valid UTF-8.
+func clip(s string, n int) string {
+	return strings.ToValidUTF8(s[:min(n, len(s))], "")
+}

@@ -1,0 +1,61 @@
+package outbox
+
+import "time"
+
+// StateName is how a state is written in the database, the API and the UI.
+type StateName string
+
+const (
+	StatePending    StateName = "pending"
+	StateProcessing StateName = "processing"
+	StateDispatched StateName = "dispatched"
+	StateDeadLetter StateName = "dead-letter"
+)
+
+// State is one of the four states of a delivery (P32): Pending, Processing, Dispatched or DeadLetter.
+//
+//	Pending ── claim ──▶ Processing ── accepted ──▶ Dispatched
+//	   ▲                  │      │
+//	   └── retry, expiry ─┘      └── permanent, or at a bound ──▶ DeadLetter
+//	   ▲                                                             │
+//	   └───────────────────── audited replay ────────────────────────┘
+type State interface {
+	Name() StateName
+	state()
+}
+
+// Pending waits for its next attempt.
+type Pending struct {
+	NextAttemptAt time.Time
+	// Blocked: an earlier delivery of the same ordering key is unfinished.
+	Blocked bool
+}
+
+// Processing is claimed: Owner may settle it under its fence until ExpiresAt.
+type Processing struct {
+	Owner     string
+	ExpiresAt time.Time
+}
+
+// Dispatched was accepted by its target.
+type Dispatched struct {
+	CompletedAt time.Time
+	// Suppressed: the handler had handled this message before.
+	Suppressed bool
+}
+
+// DeadLetter is given up until somebody replays it.
+type DeadLetter struct {
+	CompletedAt time.Time
+	Class       Class
+}
+
+func (Pending) Name() StateName    { return StatePending }
+func (Processing) Name() StateName { return StateProcessing }
+func (Dispatched) Name() StateName { return StateDispatched }
+func (DeadLetter) Name() StateName { return StateDeadLetter }
+
+func (Pending) state()    {}
+func (Processing) state() {}
+func (Dispatched) state() {}
+func (DeadLetter) state() {}
