@@ -1,0 +1,285 @@
+package realtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Why connections end, as counted in Stats.Closed. Reasons given to Revoke are counted beside them.
+const (
+	ReasonClient    = "client"    // the client went away
+	ReasonLagging   = "lagging"   // the client took nothing for the length of Config.WriteTimeout
+	ReasonLifeSpan  = "life-span" // its time was up; clients reconnect
+	ReasonExpired   = "expired"   // Principal.Expires passed
+	ReasonForbidden = "forbidden" // Revalidate or Permit said no
+	ReasonDrain     = "drain"     // the hub is shutting down
+	ReasonFault     = "fault"     // a fault of the hub itself
+)
+
+// conn is one connection: its wire, the credits for it, and the slots of what has yet to be told.
+type conn struct {
+	Subscriber
+	hub    *Hub
+	start  uint64 // the hub's sequence at admission: what is not newer is not pushed
+	resume resumption
+	life   time.Duration
+
+	mu       sync.Mutex
+	wire     wire
+	slots    slots
+	credits  int
+	expires  time.Time
+	progress time.Time // of the last flush, or of the first frame handed over after a rest
+	open     bool      // the wire takes frames
+	closed   bool      // nothing is offered any more
+	reason   string
+	timers   []*time.Timer
+
+	delivered, coalesced uint64
+}
+
+// begin runs when the headers are out: from here on the client is told what changes.
+func (c *conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.open = true
+	cfg := &c.hub.cfg
+	hello, _ := json.Marshal(hello{
+		Epoch: c.hub.history.epoch, Heartbeat: cfg.Heartbeat.Milliseconds(), LifeSpan: c.life.Milliseconds(),
+		Resumed: c.resume.resumed,
+	})
+	// The retry of a hello undoes a longer one that a browser was given when it was refused before.
+	c.offer(frame{id: c.cursorID(), name: "hello", data: hello, retry: spread(time.Second, 0.5)})
+	if c.resume.reset != "" {
+		data, _ := json.Marshal(because{c.resume.reset})
+		c.offer(frame{id: c.cursorID(), name: "reset", data: data})
+	}
+	c.resume.missed = nil
+	c.every(cfg.Heartbeat, c.heartbeat)
+	c.after(c.life, func() { c.finish(ReasonLifeSpan) })
+	if cfg.Revalidate != nil {
+		c.every(cfg.RevalidateEvery, c.revalidate)
+	}
+	if !c.expires.IsZero() {
+		c.after(time.Until(c.expires), c.expire)
+	}
+	c.pump()
+}
+
+// The data of the events beside notifications.
+type (
+	hello struct {
+		Epoch     string `json:"epoch"`
+		Heartbeat int64  `json:"heartbeat_ms"`
+		LifeSpan  int64  `json:"life_span_ms"`
+		Resumed   bool   `json:"resumed"`
+	}
+	because struct {
+		Reason string `json:"reason"`
+	}
+)
+
+// push tells the connection of a notification, now or when it has credit again. It never blocks.
+func (c *conn) push(p *published) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || p.seq <= c.start {
+		return
+	}
+	if c.slots.push(p) {
+		c.coalesced++
+		c.hub.coalesced.Add(1)
+	}
+	c.pump()
+}
+
+// flushed gives a credit back.
+func (c *conn) flushed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.credits++
+	c.progress = time.Now()
+	c.pump()
+}
+
+// pump hands over as much as credits allow. The caller holds the mutex, as for all that follow.
+func (c *conn) pump() {
+	for c.open && !c.closed && c.credits > 0 {
+		p, ok := c.slots.pop()
+		if !ok {
+			return
+		}
+		if permit := c.hub.cfg.Permit; permit != nil && !permit(c.Subscriber, p.key.topic) {
+			c.cut(ReasonForbidden)
+			return
+		}
+		c.offer(frame{id: c.cursorID(), name: "notification", data: p.data})
+		c.delivered++
+		c.hub.delivered.Add(1)
+	}
+}
+
+func (c *conn) offer(f frame) {
+	if c.closed {
+		return
+	}
+	if c.credits == credits {
+		c.progress = time.Now()
+	}
+	if err := c.wire.offer(f); err != nil {
+		c.hub.cfg.Logger.Error("offer frame", "connection", c.ID, "event", f.name, "error", err)
+		c.cut(ReasonFault)
+		return
+	}
+	c.credits--
+}
+
+func (c *conn) cursorID() string { return c.hub.history.id(c.slots.cursor()) }
+
+func (c *conn) heartbeat() {
+	// Read before the mutex: what was fanned out by then has been pushed.
+	fanned := c.hub.fanned.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lapsed() {
+		c.cut(ReasonExpired) // the timer for it stands still while the machine sleeps
+		return
+	}
+	// The cursor of a connection whose topics are quiet moves with the heartbeat, or its client would find its place fallen out
+	// of the history by the busy topics of others.
+	c.slots.reached = max(c.slots.reached, fanned)
+	if c.credits > 0 {
+		c.offer(frame{id: c.cursorID(), cursor: true})
+	}
+}
+
+func (c *conn) lapsed() bool {
+	return !c.expires.IsZero() && !time.Now().Round(0).Before(c.expires)
+}
+
+func (c *conn) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lapsed() {
+		c.cut(ReasonExpired)
+	} else {
+		c.after(time.Until(c.expires), c.expire) // it was extended meanwhile
+	}
+}
+
+func (c *conn) revalidate() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.hub.cfg.RevalidateEvery)
+	defer cancel()
+	expires, err := c.hub.cfg.Revalidate(ctx, c.Subscriber)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	if err != nil {
+		c.hub.cfg.Logger.Info("revalidate connection", "connection", c.ID, "user", c.User, "error", err)
+		c.cut(ReasonForbidden)
+		return
+	}
+	hadTimer := !c.expires.IsZero()
+	if c.expires = expires; c.lapsed() {
+		c.cut(ReasonExpired)
+	} else if !expires.IsZero() && !hadTimer {
+		c.after(time.Until(expires), c.expire)
+	}
+}
+
+// finish ends the connection politely: what is on its way is written, then a bye. What waits in slots is not sent: the
+// client's cursor says so when it comes back.
+func (c *conn) finish(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+	case !c.open:
+		c.cut(reason)
+	default:
+		data, _ := json.Marshal(because{reason})
+		c.offer(frame{id: c.cursorID(), name: "bye", data: data, retry: spread(time.Second, 1)})
+		if c.closed {
+			return
+		}
+		c.wire.hangUp()
+		c.close(reason)
+	}
+}
+
+// abort ends the connection at once.
+func (c *conn) abort(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut(reason)
+}
+
+func (c *conn) cut(reason string) {
+	c.close(reason)
+	c.wire.cut()
+}
+
+func (c *conn) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, errLagging) {
+		c.close(ReasonLagging)
+	} else {
+		c.close(ReasonClient)
+	}
+}
+
+// ended runs when the stream has stopped by whatever cause; one that nobody gave is the client's.
+func (c *conn) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.close(ReasonClient)
+}
+
+func (c *conn) close(reason string) {
+	if c.closed {
+		return
+	}
+	c.closed, c.reason = true, reason
+	c.slots.clear()
+	for _, t := range c.timers {
+		t.Stop()
+	}
+	c.timers = nil
+}
+
+// after runs f once, unless the connection is closed first.
+func (c *conn) after(d time.Duration, f func()) {
+	if !c.closed {
+		c.timers = append(c.timers, time.AfterFunc(max(d, 0), f))
+	}
+}
+
+// every runs f at the interval or sooner, spread so that connections that came together do not tick together.
+func (c *conn) every(d time.Duration, f func()) {
+	var t *time.Timer
+	t = time.AfterFunc(time.Hour, func() {
+		f()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed {
+			t.Reset(d - time.Duration(rand.Float64()*float64(d)/10))
+		}
+	})
+	t.Reset(d/2 + time.Duration(rand.Float64()*float64(d)/2))
+	c.timers = append(c.timers, t)
+}
+
+// spread is d, give or take the given part of it.
+func spread(d time.Duration, part float64) time.Duration {
+	return d + time.Duration((2*rand.Float64()-1)*part*float64(d))
+}

@@ -1,0 +1,138 @@
+package realtime
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// errLagging: the client took no more within the time-out.
+var errLagging = errors.New("client is lagging")
+
+// cursorMark begins the comments that the writer turns into a heartbeat with an id. An event stream can move the client's last
+// event id without an event, but r3labs/sse writes an id only beside data.
+const cursorMark = "cursor "
+
+// lastGasp bounds how long the end of a response may take.
+const lastGasp = time.Second
+
+// frameWriter stands between r3labs/sse and the connection. It collects a frame and writes it whole, under a deadline that is
+// armed only meanwhile, since one that is left armed resets idle HTTP/2 streams. The first error ends the stream; the library
+// itself ignores them.
+type frameWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	closing bool // close the HTTP/1 connection afterwards: its deadline and send buffer are not fit for other requests
+
+	opened, flushed func()
+	failed          func(error)
+
+	isOpen bool
+	buf    []byte
+	err    error
+
+	mu    sync.Mutex // guards what abort shares with the goroutine that writes
+	dead  bool
+	armed bool
+}
+
+func (w *frameWriter) WriteHeader(status int) {
+	w.Header().Del("Connection") // the library says keep-alive, which HTTP/2 forbids
+	if w.closing {
+		w.Header().Set("Connection", "close")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write collects. The library writes each line of a frame by a call of its own.
+func (w *frameWriter) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	switch {
+	case bytes.Equal(p, []byte("id: \n")):
+		// an event without id, which would reset the client's cursor
+	case bytes.HasPrefix(p, []byte(": "+cursorMark)):
+		w.buf = append(w.buf, ": heartbeat\nid: "...)
+		w.buf = append(w.buf, p[len(": "+cursorMark):]...)
+	default:
+		w.buf = append(w.buf, p...)
+	}
+	return len(p), nil
+}
+
+// Flush writes the collected frame.
+func (w *frameWriter) Flush() {
+	if w.err != nil {
+		return
+	}
+	began := time.Now()
+	if w.err = w.arm(); w.err == nil {
+		if len(w.buf) > 0 {
+			_, w.err = w.ResponseWriter.Write(w.buf)
+		}
+		if w.err == nil {
+			w.err = w.control.Flush()
+		}
+		w.disarm()
+	}
+	if w.err != nil {
+		if errors.Is(w.err, os.ErrDeadlineExceeded) || time.Since(began) >= w.timeout {
+			w.err = fmt.Errorf("%w: %w", errLagging, w.err)
+		}
+		w.buf = nil
+		w.failed(w.err)
+		return
+	}
+	if !w.isOpen {
+		w.isOpen = true
+		w.opened()
+		return
+	}
+	w.buf = w.buf[:0]
+	w.flushed()
+}
+
+var errCut = errors.New("stream was cut")
+
+func (w *frameWriter) arm() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return errCut
+	}
+	w.armed = true
+	return w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+}
+
+func (w *frameWriter) disarm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = false
+	if !w.dead && w.err == nil {
+		w.err = w.control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// abort lets nothing more out, from any goroutine. A write that hangs is given up.
+func (w *frameWriter) abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = true
+	if w.armed {
+		_ = w.control.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// last bounds what the server itself writes when the handler has returned. After it, the connection is the server's again.
+func (w *frameWriter) last() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead, w.armed = true, false
+	_ = w.control.SetWriteDeadline(time.Now().Add(min(w.timeout, lastGasp)))
+}
