@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/posthorn/posthorn/app/cli/client"
+)
+
+// indicators are what an operator watches, in total or for one handler.
+type indicators struct {
+	Handler          string   `json:"handler"`
+	Pending          int64    `json:"pending"`
+	Held             int64    `json:"held"`
+	Failed           int64    `json:"failed"`
+	OldestPendingAge *float64 `json:"oldest_pending_age"`
+	Attempts         int64    `json:"attempts"`
+	Duration         *float64 `json:"duration"`
+	SuccessRate      *float64 `json:"success_rate"`
+}
+
+func backlogCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:        "backlog",
+		Usage:       "Show what waits, what failed, and how deliveries go",
+		Description: "Failed are dead letters now. The age is that of the oldest pending delivery that is due.",
+		Flags:       clientFlags(),
+		Action: func(c *cli.Context) error {
+			if _, err := arguments(c, 0, 0); err != nil {
+				return err
+			}
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodGet, "/v1/backlog", nil, showBacklog)
+			})
+		},
+	}
+}
+
+func showBacklog(out *terminal, answer json.RawMessage) error {
+	var backlog struct {
+		Total    indicators   `json:"total"`
+		Handlers []indicators `json:"handlers"`
+	}
+	if err := json.Unmarshal(answer, &backlog); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	table := out.table("HANDLER", "PENDING", "HELD", "FAILED", "OLDEST", "ATTEMPTS", "DURATION", "SUCCESS")
+	backlog.Total.Handler = "total"
+	for _, line := range append(backlog.Handlers, backlog.Total) {
+		failed := out.paint.plain(strconv.FormatInt(line.Failed, 10))
+		if line.Failed > 0 {
+			failed = out.paint.red(strconv.FormatInt(line.Failed, 10))
+		}
+		table.row(line.Handler, strconv.FormatInt(line.Pending, 10), strconv.FormatInt(line.Held, 10), failed,
+			seconds(line.OldestPendingAge), strconv.FormatInt(line.Attempts, 10), seconds(line.Duration), share(line.SuccessRate))
+	}
+	return table.end()
+}
+
+func seconds(value *float64) string {
+	if value == nil {
+		return ""
+	}
+	return span(time.Duration(*value * float64(time.Second)))
+}
+
+func share(value *float64) string {
+	if value == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*value*100, 'f', 1, 64) + " %"
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sethvargo/go-retry"
+	"github.com/urfave/cli/v2"
+
+	"github.com/posthorn/posthorn/app/cli/client"
+)
+
+// defaultDataDir is the data folder, in the current folder, that is used when none is named.
+const defaultDataDir = "posthorn-data"
+
+func dataDirFlag() cli.Flag {
+	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER`", EnvVars: []string{"POSTHORN_DATA_DIR"}, Value: defaultDataDir}
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print JSON", DisableDefaultText: true}
+}
+
+func configFlag() cli.Flag {
+	return &cli.PathFlag{Name: "config", Usage: "the configuration `FILE` (default: posthorn.yaml in the data folder)", EnvVars: []string{"POSTHORN_CONFIG"}}
+}
+
+// clientFlags are the flags of every command that speaks to a Posthorn, with its own before them. The server's address is --server, and
+// --url too unless the command has a --url of its own.
+func clientFlags(own ...cli.Flag) []cli.Flag {
+	server := &cli.StringFlag{Name: "server", Usage: "speak to the Posthorn at this `ADDRESS`, with the API token in POSTHORN_TOKEN", EnvVars: []string{"POSTHORN_URL"}}
+	if !slices.ContainsFunc(own, func(flag cli.Flag) bool { return slices.Contains(flag.Names(), "url") }) {
+		server.Aliases = []string{"url"}
+	}
+	return append(own, dataDirFlag(), configFlag(), server,
+		&cli.PathFlag{Name: "token-file", Usage: "read the API token for --server from a `FILE`"},
+		jsonFlag())
+}
+
+func defaultSocket(dataDir string) string { return filepath.Join(dataDir, "posthorn.sock") }
+
+// access says whether a command may make the data folder.
+type access bool
+
+const (
+	existing access = false
+	creating access = true
+)
+
+// withClient runs a command with a client for the Posthorn that its flags name.
+func (d Deps) withClient(c *cli.Context, access access, run func(context.Context, *client.Client) error) (err error) {
+	posthorn, err := d.connect(c, access)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, posthorn.Close()) }()
+	return run(c.Context, posthorn)
+}
+
+func (d Deps) connect(c *cli.Context, access access) (*client.Client, error) {
+	if address := c.String("server"); address != "" {
+		token, err := d.token(c)
+		if err != nil {
+			return nil, err
+		}
+		remote, err := client.Remote(address, token)
+		if err != nil {
+			return nil, &Failure{Code: ExitUsage, Sentence: err.Error()}
+		}
+		return remote, nil
+	}
+	dataDir := c.Path("data-dir")
+	if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) && access == existing {
+		return nil, &Failure{Code: ExitFailed, Sentence: "there is no data folder " + dataDir,
+			Advice: "name it with --data-dir or POSTHORN_DATA_DIR; `posthorn serve` makes one"}
+	}
+	return d.reach(c.Context, dataDir, c.Path("config"))
+}
+
+// token is the API token for a server elsewhere. There is no flag for the token itself, since every user of a machine sees its
+// processes' flags.
+func (d Deps) token(c *cli.Context) (string, error) {
+	file := c.Path("token-file")
+	if file == "" {
+		return d.Getenv("POSTHORN_TOKEN"), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", &Failure{Code: ExitFailed, Sentence: "the API token cannot be read", Cause: err}
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// reach finds the process that runs on a data folder, or opens the folder here. A process that has the lock but does not answer yet is
+// starting, or another command is at work: both are over soon.
+func (d Deps) reach(ctx context.Context, dataDir, config string) (*client.Client, error) {
+	const patience = 3 * time.Second
+	var found *client.Client
+	backoff := retry.WithMaxDuration(patience, retry.WithCappedDuration(250*time.Millisecond, retry.NewExponential(10*time.Millisecond)))
+	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
+		if socket := d.Socket(dataDir); answers(ctx, socket) {
+			found = client.Unix(socket)
+			return nil
+		}
+		local, err := d.OpenLocal(ctx, dataDir, config)
+		if exitCode(err) == ExitHeld {
+			return retry.RetryableError(err)
+		}
+		if err != nil {
+			return err
+		}
+		found = client.InProcess(local, local.Close)
+		return nil
+	})
+	return found, err
+}
+
+// answers says whether somebody listens on a socket; one that a killed process left refuses.
+func answers(ctx context.Context, socket string) bool {
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// Local is the appliance in this process, opened for one command: its API, for the user who runs the command. Closing it gives the
+// data folder free.
+type Local interface {
+	http.Handler
+	Close() error
+}
+
+// ServeFlags are the flags of `posthorn serve`. An empty one was not given: the configuration file's value holds, then the default.
+type ServeFlags struct {
+	DataDir   string
+	Listen    string // host:port; port 0 takes any
+	Config    string // the path of posthorn.yaml
+	ReadyFile string // gets {"url","socket","pid","version"} once requests are answered
+	LogJSON   bool
+}
+
+// Deps is what the commands need from the program around them.
+type Deps struct {
+	// Version is the program's version.
+	Version string
+	// OpenLocal opens a data folder under its lock. config is the path of a configuration file, or "". An error may have the methods
+	// ExitCode and Hint.
+	OpenLocal func(ctx context.Context, dataDir, config string) (Local, error)
+	// Serve runs the appliance until the context ends, and then drains.
+	Serve func(ctx context.Context, flags ServeFlags) error
+	// Socket names the unix socket of a data folder. Defaults to posthorn.sock inside it.
+	Socket func(dataDir string) string
+
+	// In, Out and Err default to the process's own.
+	In       io.Reader
+	Out, Err io.Writer
+	// Getenv defaults to os.Getenv.
+	Getenv func(string) string
+	// Now defaults to time.Now.
+	Now func() time.Time
+}
+
+func (d Deps) withDefaults() Deps {
+	if d.In == nil {
+		d.In = os.Stdin
+	}
+	if d.Out == nil {
+		d.Out = os.Stdout
+	}
+	if d.Err == nil {
+		d.Err = os.Stderr
+	}
+	if d.Socket == nil {
+		d.Socket = defaultSocket
+	}
+	if d.Getenv == nil {
+		d.Getenv = os.Getenv
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	return d
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/posthorn/posthorn/app/cli/client"
+)
+
+// destinationsActCommand is pause or resume.
+func destinationsActCommand(deps Deps, verb, usage string) *cli.Command {
+	return &cli.Command{
+		Name:      verb,
+		Usage:     usage,
+		ArgsUsage: "NAME",
+		Flags:     clientFlags(),
+		Action: func(c *cli.Context) error {
+			given, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodPost, destinationPath(given[0])+"/"+verb, nil, done(verb+"d", given[0]))
+			})
+		},
+	}
+}
+
+// done says that something happened to something.
+func done(what, to string) func(*terminal, json.RawMessage) error {
+	return func(out *terminal, _ json.RawMessage) error {
+		out.printf("%s  %s\n", out.paint.green(what), clean(to))
+		return nil
+	}
+}
+
+func destinationsDeleteCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:        "delete",
+		Usage:       "Delete a destination",
+		ArgsUsage:   "NAME",
+		Description: "Its pending deliveries become dead letters of the class cancelled. It asks first, unless --yes is given.",
+		Flags:       clientFlags(&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true}),
+		Action: func(c *cli.Context) error {
+			given, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Delete %s and cancel its pending deliveries?", given[0])
+			if err := deps.confirm(c, question); err != nil {
+				return err
+			}
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodDelete, destinationPath(given[0]), nil, done("deleted", given[0]))
+			})
+		},
+	}
+}
+
+// confirm asks the person at the terminal; where there is none, --yes must have been given.
+func (d Deps) confirm(c *cli.Context, question string) error {
+	if c.Bool("yes") {
+		return nil
+	}
+	if !isTerminal(d.In) {
+		return misuse("give --yes", "nobody is there to be asked: %s", question)
+	}
+	fmt.Fprintf(d.Err, "%s [y/N] ", clean(question))
+	answer, _ := bufio.NewReader(d.In).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return &Failure{Code: ExitFailed, Sentence: "nothing was done"}
+	}
+	return nil
+}
+
+// showFields prints an object field by field, in the order in which the server wrote them.
+func showFields(out *terminal, answer json.RawMessage) error {
+	fields, err := fieldsOf(answer)
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	width := 0
+	for _, field := range fields {
+		width = max(width, len(field[0]))
+	}
+	for _, field := range fields {
+		out.printf("%-*s  %s\n", width, clean(field[0]), clean(field[1]))
+	}
+	return nil
+}
+
+// fieldsOf lists the fields of an object as text, without those that are null or empty.
+func fieldsOf(object json.RawMessage) ([][2]string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	var fields [][2]string
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		text := string(value)
+		var list []string
+		switch {
+		case json.Unmarshal(value, &list) == nil:
+			text = strings.Join(list, ", ")
+		default:
+			var word string
+			if json.Unmarshal(value, &word) == nil {
+				text = word
+			}
+		}
+		if label := strings.ReplaceAll(fmt.Sprint(name), "_", " "); text != "" && text != "null" {
+			fields = append(fields, [2]string{label, text})
+		}
+	}
+	return fields, nil
+}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/posthorn/posthorn/app/cli/client"
+)
+
+func destinationsCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:  "destinations",
+		Usage: "Say where messages are delivered",
+		Subcommands: []*cli.Command{
+			destinationsCreateCommand(deps),
+			destinationsListCommand(deps),
+			destinationsShowCommand(deps),
+			destinationsActCommand(deps, "pause", "Hold a destination's deliveries; nothing is dropped"),
+			destinationsActCommand(deps, "resume", "Deliver again what was held"),
+			destinationsDeleteCommand(deps),
+		},
+	}
+}
+
+// destination is a destination as the API shows it.
+type destination struct {
+	Name        string     `json:"name"`
+	Kind        string     `json:"kind"`
+	URL         string     `json:"url"`
+	Path        string     `json:"path"`
+	Types       []string   `json:"types"`
+	State       string     `json:"state"`
+	Held        string     `json:"held"`
+	Concurrency int        `json:"concurrency"`
+	Timeout     string     `json:"timeout"`
+	Secret      string     `json:"secret"`
+	CreatedAt   *time.Time `json:"created_at"`
+}
+
+func (d destination) target() string {
+	if d.URL != "" {
+		return d.URL
+	}
+	return d.Path
+}
+
+func destinationsCreateCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:      "create",
+		Usage:     "Create a destination",
+		ArgsUsage: "NAME",
+		Description: `A webhook's signing secret is shown this once. Patterns are quoted for the shell: --types 'order-*'.
+A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]}.`,
+		Flags: clientFlags(
+			&cli.StringFlag{Name: "kind", Usage: "webhook or file", Value: "webhook"},
+			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
+			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message"},
+			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
+			&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once (default: a setting)"},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long one delivery may take (default: a setting)"},
+			&cli.StringFlag{Name: "tenant", Usage: "the `TENANT` (default: the caller's)"},
+		),
+		Action: func(c *cli.Context) error {
+			given, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			body, err := destinationBody(c, given[0])
+			if err != nil {
+				return err
+			}
+			return deps.withClient(c, creating, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodPost, "/v1/destinations", body, showCreated)
+			})
+		},
+	}
+}
+
+func destinationBody(c *cli.Context, name string) (map[string]any, error) {
+	body := map[string]any{"name": name, "kind": c.String("kind"), "types": []string{"*"}}
+	if types := c.StringSlice("types"); len(types) > 0 {
+		body["types"] = types
+	}
+	switch c.String("kind") {
+	case "webhook":
+		if c.String("url") == "" {
+			return nil, misuse("posthorn destinations create "+name+" --url https://example.org/hook", "a webhook needs an address")
+		}
+		body["url"] = c.String("url")
+	case "file":
+		if c.Path("file") == "" {
+			return nil, misuse("posthorn destinations create "+name+" --kind file --file events.jsonl", "a file destination needs a file")
+		}
+		body["path"] = c.Path("file")
+	default:
+		return nil, misuse("", "the kind of a destination is webhook or file")
+	}
+	if c.IsSet("concurrency") {
+		body["concurrency"] = c.Int("concurrency")
+	}
+	if c.IsSet("timeout") {
+		body["timeout"] = c.Duration("timeout").String()
+	}
+	if c.IsSet("tenant") {
+		body["tenant"] = c.String("tenant")
+	}
+	return body, nil
+}
+
+// exchange makes one request and shows its answer: as JSON, or by show.
+func (d Deps) exchange(ctx context.Context, c *cli.Context, posthorn *client.Client, method, path string, body any, show func(*terminal, json.RawMessage) error) error {
+	var answer json.RawMessage
+	if err := posthorn.Do(ctx, method, path, body, &answer); err != nil {
+		return err
+	}
+	out := d.terminal(c)
+	if out.json {
+		if len(answer) == 0 {
+			answer = json.RawMessage("{}")
+		}
+		return out.value(answer)
+	}
+	return show(out, answer)
+}
+
+func showCreated(out *terminal, answer json.RawMessage) error {
+	var created destination
+	if err := json.Unmarshal(answer, &created); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	out.printf("%s  %s  %s  %s\n", out.paint.green("created"), clean(created.Name), clean(strings.Join(created.Types, ", ")), clean(created.target()))
+	if created.Secret != "" {
+		out.printf("\n  %s\n\nThis signing secret is shown this once. Give it to the receiver, which checks each webhook-signature by it.\n",
+			clean(created.Secret))
+	}
+	return nil
+}
+
+func destinationsListCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:  "list",
+		Usage: "List the destinations",
+		Flags: clientFlags(),
+		Action: func(c *cli.Context) error {
+			if _, err := arguments(c, 0, 0); err != nil {
+				return err
+			}
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodGet, "/v1/destinations", nil, showDestinations)
+			})
+		},
+	}
+}
+
+func showDestinations(out *terminal, answer json.RawMessage) error {
+	var list struct {
+		Destinations []destination `json:"destinations"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if len(list.Destinations) == 0 {
+		out.printf("no destinations; `posthorn destinations create NAME --url URL` makes one\n")
+		return nil
+	}
+	table := out.table("NAME", "KIND", "STATE", "TYPES", "TARGET")
+	for _, d := range list.Destinations {
+		table.row(d.Name, d.Kind, out.paint.state(d.State), strings.Join(d.Types, ", "), d.target())
+	}
+	return table.end()
+}
+
+func destinationsShowCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "Show one destination",
+		ArgsUsage: "NAME",
+		Flags:     clientFlags(),
+		Action: func(c *cli.Context) error {
+			given, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				return deps.exchange(ctx, c, posthorn, http.MethodGet, destinationPath(given[0]), nil, showFields)
+			})
+		},
+	}
+}
+
+func destinationPath(name string) string { return "/v1/destinations/" + url.PathEscape(name) }

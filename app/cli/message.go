@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/posthorn/posthorn/app/cli/client"
+)
+
+// detail is a message with what became of it.
+type detail struct {
+	ID            string     `json:"id"`
+	Kind          string     `json:"kind"`
+	Type          string     `json:"type"`
+	SchemaVersion int        `json:"schema_version"`
+	Tenant        string     `json:"tenant"`
+	OccurredAt    time.Time  `json:"occurred_at"`
+	DeliverAt     *time.Time `json:"deliver_at"`
+	OrderingKey   string     `json:"ordering_key"`
+	ContentType   string     `json:"content_type"`
+	State         string     `json:"state"`
+	Deliveries    []delivery `json:"deliveries"`
+}
+
+type delivery struct {
+	ID            json.Number `json:"id"`
+	Handler       string      `json:"handler"`
+	State         string      `json:"state"`
+	Attempt       int         `json:"attempt"`
+	Charged       int         `json:"charged"`
+	NextAttemptAt *time.Time  `json:"next_attempt_at"`
+	Fence         int64       `json:"fence"`
+	LastError     string      `json:"last_error"`
+	FailureClass  string      `json:"failure_class"`
+	CompletedAt   *time.Time  `json:"completed_at"`
+	Blocked       bool        `json:"blocked"`
+	Held          bool        `json:"held"`
+	Attempts      []attempt   `json:"attempts"`
+}
+
+type attempt struct {
+	Attempt   int       `json:"attempt"`
+	Class     string    `json:"class"`
+	Status    int       `json:"status"`
+	Error     string    `json:"error"`
+	Excerpt   string    `json:"excerpt"`
+	StartedAt time.Time `json:"started_at"`
+	Charged   bool      `json:"charged"`
+}
+
+func messagesShowCommand(deps Deps) *cli.Command {
+	return &cli.Command{
+		Name:        "show",
+		Usage:       "Show one message: its deliveries, their attempts, its payload",
+		ArgsUsage:   "ID",
+		Description: "With --payload the stored bytes, and nothing else, go to the standard output.",
+		Flags:       clientFlags(&cli.BoolFlag{Name: "payload", Usage: "write the stored payload, byte for byte", DisableDefaultText: true}),
+		Action: func(c *cli.Context) error {
+			given, err := arguments(c, 1, 1)
+			if err != nil {
+				return err
+			}
+			path := "/v1/messages/" + url.PathEscape(given[0])
+			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
+				out := deps.terminal(c)
+				if c.Bool("payload") {
+					payload, err := posthorn.Bytes(ctx, path+"/payload")
+					if err == nil {
+						_, err = out.out.Write(payload)
+					}
+					return err
+				}
+				var answer json.RawMessage
+				if err := posthorn.Do(ctx, http.MethodGet, path, nil, &answer); err != nil {
+					return err
+				}
+				if out.json {
+					return out.value(answer)
+				}
+				var message detail
+				if err := json.Unmarshal(answer, &message); err != nil {
+					return fmt.Errorf("read answer: %w", err)
+				}
+				payload, err := posthorn.Bytes(ctx, path+"/payload")
+				if err != nil {
+					return err
+				}
+				return showMessage(out, message, payload)
+			})
+		},
+	}
+}
+
+func showMessage(out *terminal, message detail, payload []byte) error {
+	out.printf("%s  %s v%d  %s\n\n", clean(message.ID), clean(message.Type), message.SchemaVersion, out.paint.state(message.State))
+	fields := [][2]string{
+		{"kind", message.Kind}, {"tenant", message.Tenant}, {"occurred", out.clock(message.OccurredAt)}, {"ordering key", message.OrderingKey},
+	}
+	if message.DeliverAt != nil {
+		fields = append(fields, [2]string{"deliver at", out.clock(*message.DeliverAt) + ", " + out.until(*message.DeliverAt)})
+	}
+	for _, field := range fields {
+		if field[1] != "" {
+			out.printf("  %-14s%s\n", field[0], clean(field[1]))
+		}
+	}
+	for _, delivery := range message.Deliveries {
+		showDelivery(out, delivery)
+	}
+	out.printf("\npayload  %s, %d bytes\n", clean(message.ContentType), len(payload))
+	if !utf8.Valid(payload) {
+		out.printf("  binary; --payload writes it\n")
+		return nil
+	}
+	for line := range strings.Lines(string(payload)) {
+		out.printf("  %s\n", strings.TrimRight(clean(line), "\n"))
+	}
+	return nil
+}
+
+// showDelivery prints a delivery and the timeline of its attempts.
+func showDelivery(out *terminal, d delivery) {
+	out.printf("\n%s  %s\n", clean(d.Handler), out.paint.state(d.State))
+	for _, a := range d.Attempts {
+		what := a.Class
+		if a.Status != 0 {
+			what += " " + strconv.Itoa(a.Status)
+		}
+		line := fmt.Sprintf("  attempt %-3d %s  %s  %s", a.Attempt, out.clock(a.StartedAt), clean(what), firstLine(a.Error))
+		if !a.Charged {
+			line += "  (not charged)"
+		}
+		out.printf("%s\n", strings.TrimRight(line, " "))
+		if a.Excerpt != "" {
+			out.printf("              %s\n", out.paint.dim("answered: "+firstLine(a.Excerpt)))
+		}
+	}
+	switch {
+	case d.State == "dispatched" && d.CompletedAt != nil:
+		out.printf("  attempt %-3d %s  delivered  fence %d\n", d.Attempt, out.clock(*d.CompletedAt), d.Fence)
+	case d.State == "dead-letter" && d.CompletedAt != nil:
+		out.printf("  %s %s after %d attempts, %d charged: %s\n", out.paint.red("dead letter"), out.clock(*d.CompletedAt), d.Attempt, d.Charged,
+			clean(d.FailureClass)+", "+firstLine(d.LastError))
+	case d.State == "processing":
+		out.printf("  attempt %-3d under way  fence %d\n", d.Attempt, d.Fence)
+	case d.Held:
+		out.printf("  held: its handler is paused, disabled or gone\n")
+	case d.Blocked:
+		out.printf("  waits for an earlier message of its ordering key\n")
+	case d.NextAttemptAt != nil && d.Attempt > 0:
+		out.printf("  next attempt %s, %s\n", out.clock(*d.NextAttemptAt), out.until(*d.NextAttemptAt))
+	case d.NextAttemptAt != nil:
+		out.printf("  due %s, %s\n", out.clock(*d.NextAttemptAt), out.until(*d.NextAttemptAt))
+	}
+}
+
+// firstLine is foreign text in one line, cut where a terminal would wrap it twice.
+func firstLine(text string) string {
+	text, _, _ = strings.Cut(clean(strings.TrimSpace(text)), "\n")
+	if runes := []rune(text); len(runes) > 160 {
+		return string(runes[:159]) + "…"
+	}
+	return text
+}
