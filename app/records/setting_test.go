@@ -13,7 +13,7 @@ func TestDefaults(t *testing.T) {
 	set := mustLoad(t, nil)
 	durations := map[string]time.Duration{
 		"delivery-timeout": 15 * time.Second, "lease-grace": 15 * time.Second,
-		"retry-first": 5 * time.Second, "retry-cap": time.Hour, "retry-horizon": 72 * time.Hour,
+		"retry-first": 5 * time.Second, "retry-cap": time.Hour, "retry-horizon": 72 * time.Hour, "idempotency-horizon": 72 * time.Hour,
 		"unreachable-horizon": 90 * 24 * time.Hour, "retry-after-cap": 24 * time.Hour,
 		"breaker-probe-first": time.Second, "breaker-probe-cap": 5 * time.Minute, "command-deadline": 5 * time.Second,
 		"retention-dispatched": 7 * 24 * time.Hour, "retention-dead-letters": 90 * 24 * time.Hour,
@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
-		"transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1,
+		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1,
 		"live-connections": 1000, "live-connections-user": 20, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 	}
 	sizes := map[string]int64{
