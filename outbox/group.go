@@ -44,6 +44,10 @@ func (w *Writer) loop() {
 		w.abandon()
 	}
 	for c := w.next(); c != nil; c = w.next() {
+		if c.between {
+			w.rest(c)
+			continue
+		}
 		w.run(c)
 		if !w.group.open && w.conn.tx.Tx != nil && w.conn.worn() {
 			w.conn.drop(context.Background())
@@ -80,8 +84,11 @@ func (w *Writer) next() *waiting {
 
 // pop takes the next command; w.mu is held.
 func (w *Writer) pop(firstOnly bool) *waiting {
-	if c := w.first.pop(); c != nil {
-		return c
+	if c := w.first.peek(); c != nil {
+		if c.between && !w.group.started.IsZero() {
+			return nil // it waits for this group's end
+		}
+		return w.first.pop()
 	}
 	if firstOnly {
 		return nil
@@ -131,6 +138,16 @@ func (w *Writer) run(c *waiting) {
 		}
 	}
 	w.commit()
+}
+
+// rest runs what wants no transaction to be open.
+func (w *Writer) rest(c *waiting) {
+	if c.start() {
+		w.group.running = c
+		c.run(nil, w.cfg.Logger)
+		w.group.running = nil
+		c.answer(c.err)
+	}
 }
 
 // begin makes sure that the group's transaction is open.

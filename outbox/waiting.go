@@ -21,6 +21,7 @@ type waiting struct {
 	fn       Command
 	ctx      context.Context
 	deadline time.Time // zero for none
+	between  bool      // runs while no transaction is open, and gets none
 	state    atomic.Int32
 	answered chan struct{}
 	timer    *time.Timer
@@ -38,7 +39,7 @@ func newWaiting() any {
 // reset makes an answered command fit for the next sender; one that was left in the queue still belongs to the writer.
 func (c *waiting) reset() {
 	c.timer.Stop()
-	c.fn, c.ctx, c.deadline, c.err, c.after = nil, nil, time.Time{}, nil, nil
+	c.fn, c.ctx, c.deadline, c.between, c.err, c.after = nil, nil, time.Time{}, false, nil, nil
 	c.state.Store(waitingQueued)
 }
 
@@ -100,6 +101,13 @@ func (l *line) push(c *waiting) {
 		l.waiting, l.head = l.waiting[:n], 0
 	}
 	l.waiting = append(l.waiting, c)
+}
+
+func (l *line) peek() *waiting {
+	if l.len() == 0 {
+		return nil
+	}
+	return l.waiting[l.head]
 }
 
 func (l *line) pop() *waiting {

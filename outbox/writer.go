@@ -101,13 +101,19 @@ func NewWriter(db *bun.DB, cfg WriterConfig) (*Writer, error) {
 // Do runs a command and answers once its outcome is certain. When ctx ends before the command is started, the command is never
 // run; once it is started, Do waits for its end. A command whose context has no deadline gets WriterConfig.Deadline.
 func (w *Writer) Do(ctx context.Context, fn Command) error {
-	return w.send(ctx, fn, false)
+	return w.send(ctx, fn, asQueued)
 }
 
 // First is Do ahead of the queue, without its bound and without a deadline of its own: for the commands that make room, such as
 // claiming and settling.
 func (w *Writer) First(ctx context.Context, fn Command) error {
-	return w.send(ctx, fn, true)
+	return w.send(ctx, fn, asFirst)
+}
+
+// Between runs fn between two groups, while the writer has no transaction open and every command waits: for a short step of upkeep
+// that needs it so. It goes ahead of the queue.
+func (w *Writer) Between(ctx context.Context, fn func(ctx context.Context) error) error {
+	return w.send(ctx, func(ctx context.Context, _ *Tx) error { return fn(ctx) }, asBetween)
 }
 
 // OnCommit has fn called after every COMMIT that changed something. It is called on the writer's own goroutine, so it must not
@@ -161,7 +167,16 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-func (w *Writer) send(ctx context.Context, fn Command, first bool) error {
+// rank says when a command has its turn.
+type rank int
+
+const (
+	asQueued rank = iota
+	asFirst
+	asBetween
+)
+
+func (w *Writer) send(ctx context.Context, fn Command, rank rank) error {
 	if ctx.Value(commandMark{}) != nil {
 		return ErrNestedCommand
 	}
@@ -169,16 +184,16 @@ func (w *Writer) send(ctx context.Context, fn Command, first bool) error {
 		return refusal(ctx)
 	}
 	c := w.pool.Get().(*waiting)
-	c.fn, c.ctx = fn, ctx
+	c.fn, c.ctx, c.between = fn, ctx, rank == asBetween
 	var late <-chan time.Time
 	if deadline, ok := ctx.Deadline(); ok {
 		c.deadline = deadline
-	} else if !first {
+	} else if rank == asQueued {
 		c.deadline = time.Now().Add(w.cfg.Deadline)
 		c.timer.Reset(w.cfg.Deadline)
 		late = c.timer.C
 	}
-	if err := w.enqueue(c, first); err != nil {
+	if err := w.enqueue(c, rank != asQueued); err != nil {
 		w.recycle(c)
 		return err
 	}
