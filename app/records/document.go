@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -49,19 +50,62 @@ func readDocument(file string, text []byte) (*document, error) {
 	if !found {
 		return fail(1, "the front matter has no end", "close it with a line of ---")
 	}
-	// An alias may stand for a list of aliases, and so on: a short file would grow without bound. No record needs one.
-	for _, tok := range lexer.Tokenize(string(front)) {
-		if tok.Type == token.AnchorType || tok.Type == token.AliasType {
-			return fail(tok.Position.Line+1, "a record uses no YAML anchors or aliases", "write the value out")
-		}
-	}
 	doc := &document{file: file, front: front, body: strings.TrimSpace(string(body))}
-	tree, err := parser.ParseBytes(front, 0)
-	if err != nil {
+	if err := guard(doc.parse); err != nil {
 		return nil, doc.yamlProblems(err)
 	}
-	doc.tree = tree
 	return doc, nil
+}
+
+// parse reads the front matter into its tree.
+func (d *document) parse() error {
+	tokens := lexer.Tokenize(string(d.front))
+	if err := refuseCostly(tokens); err != nil {
+		return err
+	}
+	tree, err := parser.Parse(tokens, 0)
+	d.tree = tree
+	return err
+}
+
+// maxNesting is deeper than any record; what a parser does with nesting is not linear.
+const maxNesting = 64
+
+// refuseCostly keeps a short file from costing much: an alias may stand for a list of aliases, and so on, and nesting without end
+// exhausts the stack.
+func refuseCostly(tokens token.Tokens) error {
+	open, line, onLine := 0, 0, 0
+	for _, tok := range tokens {
+		if tok.Position.Line != line {
+			line, onLine = tok.Position.Line, 0
+		}
+		switch tok.Type {
+		case token.AnchorType, token.AliasType:
+			return &yaml.SyntaxError{Message: "a record uses no anchors or aliases; write the value out", Token: tok}
+		case token.SequenceStartType, token.MappingStartType:
+			open++
+		case token.SequenceEndType, token.MappingEndType:
+			open--
+		case token.SequenceEntryType, token.MappingKeyType, token.TagType:
+			onLine++
+		default: // the rest nests nothing
+		}
+		if open > maxNesting || onLine > maxNesting {
+			return &yaml.SyntaxError{Message: "this is nested too deeply", Token: tok}
+		}
+	}
+	return nil
+}
+
+// guard turns a panic of the YAML library, which some malformed texts cause, into an error: a file that a person mistyped is told of
+// like any other.
+func guard(read func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("this is no YAML that can be read")
+		}
+	}()
+	return read()
 }
 
 // cutFence splits at the first line that is only a fence.
@@ -78,7 +122,7 @@ func cutFence(text []byte) (front, body []byte, found bool) {
 
 // decode fills a record from the front matter: every field known, none twice.
 func (d *document) decode(record Record) error {
-	err := yaml.NewDecoder(bytes.NewReader(d.front), yaml.Strict()).Decode(record)
+	err := guard(func() error { return yaml.NewDecoder(bytes.NewReader(d.front), yaml.Strict()).Decode(record) })
 	if err != nil {
 		return d.yamlProblems(err)
 	}
@@ -87,25 +131,44 @@ func (d *document) decode(record Record) error {
 
 // yamlProblems turns an error of the YAML library into a problem with the line in the file, one below that of the front matter.
 func (d *document) yamlProblems(err error) Problems {
-	problem := Problem{File: d.file, Text: err.Error()}
+	problem := Problem{File: d.file}
 	var located yaml.Error
-	if errors.As(err, &located) {
-		problem.Text = located.GetMessage()
+	if !errors.As(err, &located) {
+		problem.Text = err.Error()
+	} else {
+		problem.Text = located.GetMessage() // its Error prints the source around the place, at great cost
 		if tok := located.GetToken(); tok != nil && tok.Position != nil {
 			problem.Line = tok.Position.Line + 1
 		}
 	}
-	problem.Text = "front matter: " + firstLine(problem.Text)
+	text := firstLine(problem.Text)
+	if errors.Is(err, io.EOF) {
+		text, problem.Hint = "it is empty", "write its fields between the two lines of ---"
+	} else if key, _, twice := strings.Cut(text, " already defined at "); twice {
+		text = key + " is there twice" // the position that follows counts from the front matter
+	}
+	problem.Text = "front matter: " + text
 	return Problems{problem}
 }
 
 // line finds where a field stands, "versions[0].schema"; for a field that is missing the nearest one around it, at last the fence.
 func (d *document) line(field string) int {
 	for field != "" {
-		if path, err := yaml.PathString("$." + field); err == nil {
-			if node, err := path.FilterFile(d.tree); err == nil && node != nil {
-				return node.GetToken().Position.Line + 1
+		line := 0
+		err := guard(func() error {
+			path, err := yaml.PathString("$." + field)
+			if err != nil {
+				return err
 			}
+			node, err := path.FilterFile(d.tree)
+			if err != nil {
+				return err
+			}
+			line = node.GetToken().Position.Line + 1
+			return nil
+		})
+		if err == nil {
+			return line
 		}
 		field = field[:max(strings.LastIndexAny(field, ".["), 0)]
 	}
