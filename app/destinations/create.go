@@ -1,0 +1,156 @@
+package destinations
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/integrations/webhook"
+	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// NewDestination is what a destination is created from.
+type NewDestination struct {
+	Name string
+	Kind Kind
+	// URL is a webhook's target.
+	URL string
+	// Path is a file's: absolute, in a folder that the configuration allows.
+	Path  string
+	Types []string
+	// Concurrency and Timeout default to the settings', Order to block. Timeout is such as "15s".
+	Concurrency int
+	Timeout     string
+	Order       Order
+}
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+type create struct {
+	NewDestination
+	service *Service
+}
+
+// Validate judges everything that needs no store, all at once.
+func (c create) Validate() error {
+	var v mediator.Violations
+	if !nameForm.MatchString(c.Name) {
+		v.Add("/name", "must be 1 to 63 of a-z 0-9 -, a letter first")
+	} else if c.Name == string(outbox.Unrouted) {
+		v.Add("/name", "is reserved")
+	}
+	var refused error
+	switch c.Kind {
+	case Webhook:
+		sentence := ""
+		if sentence, refused = judgeURL(c.service.config.Egress, c.URL); sentence != "" {
+			v.Add("/url", sentence)
+		}
+		if c.Path != "" {
+			v.Add("/path", "belongs to the kind file")
+		}
+	case File:
+		if sentence := c.service.config.judgePath(c.Path); sentence != "" {
+			v.Add("/path", sentence)
+		}
+		if c.URL != "" {
+			v.Add("/url", "belongs to the kind webhook")
+		}
+	default:
+		v.Add("/kind", "must be webhook or file")
+	}
+	if len(c.Types) < 1 || len(c.Types) > MaxTypes {
+		v.Add("/types", fmt.Sprintf("must be 1 to %d patterns, such as order-*", MaxTypes))
+	}
+	for i, pattern := range c.Types[:min(len(c.Types), MaxTypes)] {
+		if sentence := judgePattern(pattern); sentence != "" {
+			v.Add(fmt.Sprintf("/types/%d", i), sentence)
+		}
+	}
+	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
+		v.Add("/concurrency", fmt.Sprintf("must be 1 to %d", MaxConcurrency))
+	}
+	if c.Timeout != "" {
+		if timeout, err := time.ParseDuration(c.Timeout); err != nil || timeout < MinTimeout || timeout > MaxTimeout {
+			v.Add("/timeout", "must be 1s to 5m")
+		}
+	}
+	if c.Order != "" && c.Order != Block && c.Order != Skip {
+		v.Add("/order", "must be block or skip")
+	}
+	if err := v.Refusal("invalid-destination", "This destination cannot be created.", ""); err != nil {
+		return err
+	}
+	return refused
+}
+
+// judgePath says what is wrong with a file destination's path; "" when it may be written.
+func (c Config) judgePath(path string) string {
+	switch {
+	case path == "":
+		return "is missing"
+	case len(path) > 1024 || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "must be at most 1024 printable characters"
+	case !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.HasSuffix(path, "/"):
+		return "must be an absolute path to a file, without . and .."
+	}
+	for _, folder := range c.Files {
+		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) && within != "." {
+			return ""
+		}
+	}
+	if len(c.Files) == 0 {
+		return "is not allowed: the operator can allow its folder in posthorn.yaml: files: {allow: [FOLDER]}"
+	}
+	return "is in no folder that posthorn.yaml allows: files: {allow: [" + strings.Join(c.Files, ", ") + "]}"
+}
+
+// Authorize asks for an admin.
+func (create) Authorize(by access.Principal) error { return by.Require(access.Admin) }
+
+// Create makes a destination and its lane. What is staged from then on reaches it.
+func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	var secret webhook.Secret
+	if n.Kind == Webhook {
+		secret = webhook.GenerateSecret()
+	}
+	destination, err := mediator.Send(ctx, s.config.Mediator, create{n, s}, func(ctx context.Context, work *mediator.UnitOfWork, c create) (Destination, error) {
+		d := Destination{Name: c.Name, Tenant: work.By.Tenant, Kind: c.Kind, Types: c.Types, CreatedAt: work.Now, CreatedBy: work.By.Actor,
+			Options: Options{URL: c.URL, Path: c.Path, Concurrency: c.Concurrency, Timeout: c.Timeout, Order: c.Order}}
+		if c.Kind == Webhook {
+			if err := d.seal(s.config.Key, secret); err != nil {
+				return d, err
+			}
+		}
+		if err := insert(ctx, work.Tx, d); err != nil {
+			return d, err
+		}
+		return d, access.Audit(ctx, work.Tx, work.By, "destination.create", d.Name, d.describe())
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	s.flow(context.WithoutCancel(ctx), destination)
+	by, _ := access.From(ctx)
+	created := Created{View: destination.view(by, s.config.Defaults)}
+	if n.Kind == Webhook {
+		created.Secret = secret.Reveal()
+	}
+	return created, nil
+}
+
+// describe is what the audit says: enough to recognize the target, nothing secret.
+func (d Destination) describe() string {
+	target := d.Options.Path
+	if d.Kind == Webhook {
+		target = hostOf(d.Options.URL)
+	}
+	return fmt.Sprintf("%s to %s, types %s", d.Kind, target, strings.Join(d.Types, " "))
+}

@@ -1,0 +1,55 @@
+package destinations
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/posthorn/posthorn/app/integrations/egress"
+	"github.com/posthorn/posthorn/app/mediator"
+)
+
+func unknown() error {
+	return &mediator.Refusal{Kind: mediator.Missing, Code: "unknown-destination", Sentence: "There is no such destination.",
+		Hint: "posthorn destinations list shows those of your tenant."}
+}
+
+func taken(name string) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "destination-exists", Sentence: fmt.Sprintf("A destination named %s exists already.", name),
+		Hint: "Choose another name, or delete that one first."}
+}
+
+func leaving(name string) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "destination-leaving",
+		Sentence: fmt.Sprintf("The deleted destination %s still finishes its last attempts.", name),
+		Hint:     "Try again in a moment, or choose another name."}
+}
+
+func tooMany() error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "too-many-destinations",
+		Sentence: fmt.Sprintf("There are %d destinations already.", MaxDestinations), Hint: "Delete one that is not used."}
+}
+
+func unusable(hold string) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "destination-unusable", Sentence: "This destination " + hold + ".",
+		Hint: "It flows again by itself after a start in which it can be used."}
+}
+
+// judgeURL turns what the egress guard says about a URL into a violation or a refusal. Neither repeats the URL.
+func judgeURL(policy egress.Policy, raw string) (sentence string, refused error) {
+	err := policy.CheckURL(raw)
+	var address *egress.RefusedError
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.As(err, &address):
+		hint := "It is never allowed; use the address that the receiver is reached at from elsewhere."
+		if address.Range.IsValid() {
+			hint = fmt.Sprintf("The operator can allow it in posthorn.yaml: egress: {allow: [%q]}.", address.Range)
+		}
+		return "", &mediator.Refusal{Kind: mediator.Invalid, Code: "address-not-allowed",
+			Sentence: fmt.Sprintf("The address %s is not allowed: it is %s.", address.Addr, address.Reason), Hint: hint,
+			At: []mediator.Violation{{Path: "/url", Message: "leads to an address that is not allowed"}}}
+	default:
+		return err.Error(), nil
+	}
+}

@@ -1,0 +1,132 @@
+package destinations
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// querier is a transaction or a pool.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+const selectDestination = `SELECT d.name, d.tenant, d.kind, d.types, d.options, d.secrets, d.created_at, d.created_by, coalesce(l.reason, '')
+FROM posthorn_destinations d LEFT JOIN outbox_lanes l ON l.handler = d.name `
+
+func scan(scan func(...any) error) (Destination, error) {
+	var d Destination
+	var types, options string
+	var created int64
+	if err := scan(&d.Name, &d.Tenant, &d.Kind, &types, &options, &d.Sealed, &created, &d.CreatedBy, &d.Hold); err != nil {
+		return d, err
+	}
+	d.CreatedAt = time.UnixMicro(created).UTC()
+	if err := errors.Join(json.Unmarshal([]byte(types), &d.Types), json.Unmarshal([]byte(options), &d.Options)); err != nil {
+		return d, fmt.Errorf("read destination %s: %w", d.Name, err)
+	}
+	return d, nil
+}
+
+// find reads one of a tenant's destinations.
+func find(ctx context.Context, q querier, tenant outbox.TenantID, name string) (Destination, error) {
+	d, err := scan(q.QueryRowContext(ctx, selectDestination+`WHERE d.name = ? AND d.tenant = ?`, name, string(tenant)).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return d, unknown()
+	} else if err != nil {
+		return d, fmt.Errorf("find destination: %w", err)
+	}
+	return d, nil
+}
+
+// list reads destinations by name, after one name, at most limit; of one tenant, or of all.
+func list(ctx context.Context, q querier, tenant outbox.TenantID, after string, limit int) ([]Destination, error) {
+	rows, err := q.QueryContext(ctx, selectDestination+`WHERE d.name > ? AND (? OR d.tenant = ?) ORDER BY d.name LIMIT ?`,
+		after, tenant == everyTenant, string(tenant), limit)
+	if err != nil {
+		return nil, fmt.Errorf("list destinations: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	found := []Destination{}
+	for rows.Next() {
+		d, err := scan(rows.Scan)
+		if err != nil {
+			return nil, fmt.Errorf("list destinations: %w", err)
+		}
+		found = append(found, d)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list destinations: %w", err)
+	}
+	return found, nil
+}
+
+// everyTenant is no tenant's name.
+const everyTenant outbox.TenantID = "*"
+
+const (
+	countNames = `SELECT count(*), coalesce(sum(name = ?), 0) FROM posthorn_destinations`
+	insertRow  = `INSERT INTO posthorn_destinations(name, tenant, kind, types, options, secrets, created_at, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	// The dispatcher's registration finds its routes there already. They belong to the commit of the row, so that there is no moment at
+	// which a destination exists and misses what is staged.
+	insertRoute = `INSERT INTO outbox_routes(handler, kind, pattern, tenant, source) VALUES (?, 'integration-event', ?, ?, 'destination')
+ON CONFLICT DO NOTHING`
+)
+
+// insert writes a new destination and its routes.
+func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
+	var all, named int
+	if err := tx.Tx.Tx.QueryRowContext(ctx, countNames, d.Name).Scan(&all, &named); err != nil {
+		return fmt.Errorf("count destinations: %w", err)
+	}
+	left, err := isLeaving(ctx, tx.Tx.Tx, d.Name)
+	switch {
+	case err != nil:
+		return err
+	case named > 0:
+		return taken(d.Name)
+	case left:
+		return leaving(d.Name)
+	case all >= MaxDestinations:
+		return tooMany()
+	}
+	types, err := json.Marshal(d.Types)
+	if err != nil {
+		return fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	options, err := json.Marshal(d.Options)
+	if err != nil {
+		return fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	if _, err := tx.Tx.Tx.ExecContext(ctx, insertRow, d.Name, string(d.Tenant), string(d.Kind), string(types), string(options), d.Sealed,
+		tx.Now.UnixMicro(), d.CreatedBy); err != nil {
+		return fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	for _, pattern := range d.Types {
+		if _, err := tx.Tx.Tx.ExecContext(ctx, insertRoute, d.Name, pattern, string(d.Tenant)); err != nil {
+			return fmt.Errorf("route %s to %s: %w", pattern, d.Name, err)
+		}
+	}
+	return nil
+}
+
+// hold writes a lane's hold, or takes it away for an empty reason.
+func hold(ctx context.Context, tx *outbox.Tx, name, reason string) error {
+	var err error
+	if reason == "" {
+		_, err = tx.Tx.Tx.ExecContext(ctx, `DELETE FROM outbox_lanes WHERE handler = ?`, name)
+	} else {
+		_, err = tx.Tx.Tx.ExecContext(ctx, `INSERT INTO outbox_lanes(handler, held_at, reason) VALUES (?, ?, ?)
+			ON CONFLICT (handler) DO UPDATE SET held_at = excluded.held_at, reason = excluded.reason`, name, tx.Now.UnixMicro(), reason)
+	}
+	if err != nil {
+		return fmt.Errorf("hold destination %s: %w", name, err)
+	}
+	return nil
+}
