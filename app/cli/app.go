@@ -59,6 +59,7 @@ func App(deps Deps) *cli.App {
 			return group(c)
 		},
 		Commands: []*cli.Command{
+			demoCommand(deps),
 			serveCommand(deps),
 			sendCommand(deps),
 			messagesCommand(deps),

@@ -41,6 +41,8 @@ type Deps struct {
 	Out, Err io.Writer
 	// Getenv defaults to os.Getenv.
 	Getenv func(string) string
+	// Executable names the program that demo starts as its child. Defaults to os.Executable.
+	Executable func() (string, error)
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -60,6 +62,9 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Getenv == nil {
 		d.Getenv = os.Getenv
+	}
+	if d.Executable == nil {
+		d.Executable = os.Executable
 	}
 	if d.Now == nil {
 		d.Now = time.Now

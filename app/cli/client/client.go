@@ -25,6 +25,7 @@ type Client struct {
 	http  *http.Client
 	base  string
 	token string
+	once  string
 	where string
 	close func() error
 }
@@ -65,6 +66,13 @@ func InProcess(handler http.Handler, closeHandler func() error) *Client {
 func newHTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Once returns a client whose command may be sent again until an answer comes, and is carried out once: it carries an Idempotency-Key.
+func (c *Client) Once(key string) *Client {
+	keyed := *c
+	keyed.once = key
+	return &keyed
 }
 
 // Where says what the client speaks to: a path, or an address.
@@ -141,6 +149,9 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.once != "" {
+		request.Header.Set("Idempotency-Key", c.once)
 	}
 	return request, nil
 }

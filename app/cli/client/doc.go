@@ -6,6 +6,6 @@
 //	var list struct{ Messages []json.RawMessage }
 //	err := c.Do(ctx, http.MethodGet, "/v1/messages", nil, &list)
 //
-// What the API refuses is a *Problem, with the sentence and the hint that it gave. A request is never repeated: whoever repeats a
-// command gives it an Idempotency-Key or a message id first.
+// What the API refuses is a *Problem, with the sentence and the hint that it gave. A request is never repeated by itself:
+// whoever repeats a command gives it a key first (Once), since the answer that did not come may have been a yes.
 package client
