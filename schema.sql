@@ -78,7 +78,7 @@ CREATE TABLE IF NOT EXISTS outbox_messages (
   payload        ANY     NOT NULL,                   -- text or bytes; delivered as given, byte for byte
   payload_sha256 BLOB,                               -- leave it out; filled before the first attempt
   headers        TEXT    NOT NULL DEFAULT '{}',      -- a JSON object of strings: traceparent, correlation, causation, producer …
-  CHECK (typeof(payload) IN ('text', 'blob')),
+  CONSTRAINT payload_is_text_or_blob CHECK (typeof(payload) IN ('text', 'blob')),
   UNIQUE (tenant, id)
 ) STRICT;
 
@@ -106,14 +106,14 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   unreachable_at   INTEGER,                          -- since when its target cannot be reached, if so
   resend_of        INTEGER,                          -- the dispatched delivery that this one sends again
   created_at       INTEGER NOT NULL,
-  CHECK (CASE state
+  CONSTRAINT state_decides_which_columns_are_null CHECK (CASE state
     WHEN 'pending'     THEN next_attempt_at IS NOT NULL AND blocked IN (0, 1) AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IS NULL AND completed_at IS NULL
     WHEN 'processing'  THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NOT NULL AND lease_expires_at IS NOT NULL AND suppressed IS NULL AND completed_at IS NULL AND fence > 0
     WHEN 'dispatched'  THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IN (0, 1) AND completed_at IS NOT NULL AND blocks IS NULL AND fence > 0
     WHEN 'dead-letter' THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IS NULL AND completed_at IS NOT NULL AND failure_class IS NOT NULL AND fence > 0
     ELSE 0 END),
-  CHECK (attempt >= charged AND charged >= 0),
-  CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
+  CONSTRAINT charged_is_part_of_attempt CHECK (attempt >= charged AND charged >= 0),
+  CONSTRAINT only_ordered_deliveries_block CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
 ) STRICT;
 
 -- One partial index for each question that is asked; none of them grows with the deliveries that are done.

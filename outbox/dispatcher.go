@@ -186,6 +186,12 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 		d.setDown(err)
 		if err == nil {
 			backoff = storeBackoff()
+			if d.config.Observe != nil {
+				// Before the attempts start, so that an observer sees the claim before its outcome.
+				if changes := t.changes(); len(changes) > 0 {
+					d.config.Observe(changes)
+				}
+			}
 			d.apply(t)
 			continue
 		}

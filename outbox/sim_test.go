@@ -27,7 +27,9 @@ type world struct {
 	fail      func(Delivery) error
 }
 
-func (w *world) fault(format string, args ...any) { w.faults = append(w.faults, fmt.Sprintf(format, args...)) }
+func (w *world) fault(format string, args ...any) {
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
 
 // handle checks what must hold at every attempt, then answers as the run demands.
 func (w *world) handle(_ context.Context, d Delivery) error {

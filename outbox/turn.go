@@ -30,8 +30,8 @@ type turn struct {
 	// What the transaction found; begun afresh if the writer runs it again.
 	cursor   DeliveryID
 	arrivals []arrival
+	staged   []Change // the arrivals one by one, when somebody observes
 	claims   []claim
-	changes  []Change
 }
 
 // look is a lane that has room, as it was when the turn was planned.
@@ -88,12 +88,17 @@ func (d *Dispatcher) plan() *turn {
 // run is the turn's transaction.
 func (t *turn) run(d *Dispatcher) Command {
 	return func(ctx context.Context, tx *Tx) error {
-		t.cursor, t.arrivals, t.claims = d.cursor, nil, nil
+		t.cursor, t.arrivals, t.staged, t.claims = d.cursor, nil, nil, nil
 		if err := d.settleAll(ctx, tx, t.outcomes); err != nil {
 			return err
 		}
 		if err := d.settleAll(ctx, tx, t.overdue); err != nil {
 			return err
+		}
+		if d.config.Observe != nil {
+			if err := t.readStaged(ctx, tx); err != nil {
+				return err
+			}
 		}
 		if err := t.arrive(ctx, tx); err != nil {
 			return err

@@ -17,11 +17,8 @@ import (
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
-	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const writerSchema = `
 CREATE TABLE IF NOT EXISTS ledger (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL CHECK (amount >= 0)) STRICT;
