@@ -96,7 +96,8 @@ func showFields(out *terminal, answer json.RawMessage) error {
 	return nil
 }
 
-// fieldsOf lists the fields of an object as text, without those that are null or empty.
+// fieldsOf lists the fields of an object as text, without those that are null or empty, and without the
+// freshness: what a command shows was true when it was asked.
 func fieldsOf(object json.RawMessage) ([][2]string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if _, err := decoder.Token(); err != nil {
@@ -123,7 +124,7 @@ func fieldsOf(object json.RawMessage) ([][2]string, error) {
 				text = word
 			}
 		}
-		if label := strings.ReplaceAll(fmt.Sprint(name), "_", " "); text != "" && text != "null" {
+		if label := strings.ReplaceAll(fmt.Sprint(name), "_", " "); text != "" && text != "null" && label != "freshness" {
 			fields = append(fields, [2]string{label, text})
 		}
 	}

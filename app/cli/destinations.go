@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,17 +31,14 @@ func destinationsCommand(deps Deps) *cli.Command {
 
 // destination is a destination as the API shows it.
 type destination struct {
-	Name        string     `json:"name"`
-	Kind        string     `json:"kind"`
-	URL         string     `json:"url"`
-	Path        string     `json:"path"`
-	Types       []string   `json:"types"`
-	State       string     `json:"state"`
-	Held        string     `json:"held"`
-	Concurrency int        `json:"concurrency"`
-	Timeout     string     `json:"timeout"`
-	Secret      string     `json:"secret"`
-	CreatedAt   *time.Time `json:"created_at"`
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`
+	URL    string   `json:"url"`
+	Path   string   `json:"path"`
+	Types  []string `json:"types"`
+	State  string   `json:"state"`
+	Hold   string   `json:"hold"`
+	Secret string   `json:"secret"`
 }
 
 func (d destination) target() string {
@@ -57,7 +54,8 @@ func destinationsCreateCommand(deps Deps) *cli.Command {
 		Usage:     "Create a destination",
 		ArgsUsage: "NAME",
 		Description: `A webhook's signing secret is shown this once. Patterns are quoted for the shell: --types 'order-*'.
-A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]}.`,
+A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]};
+so must the folder of a file destination, unless it is the folder files in the data folder: files: {allow: [/var/lib/orders]}.`,
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "kind", Usage: "webhook or file", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
@@ -65,7 +63,7 @@ A private address, as of a receiver on this machine, must be allowed in posthorn
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
 			&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once (default: a setting)"},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long one delivery may take (default: a setting)"},
-			&cli.StringFlag{Name: "tenant", Usage: "the `TENANT` (default: the caller's)"},
+			&cli.StringFlag{Name: "order", Usage: "what a dead letter does to the later messages of its ordering key: block or skip (default: block)"},
 		),
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 1)
@@ -98,7 +96,11 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 		if c.Path("file") == "" {
 			return nil, misuse("posthorn destinations create "+name+" --kind file --file events.jsonl", "a file destination needs a file")
 		}
-		body["path"] = c.Path("file")
+		file, err := filepath.Abs(c.Path("file"))
+		if err != nil {
+			return nil, fmt.Errorf("find file: %w", err)
+		}
+		body["path"] = file
 	default:
 		return nil, misuse("", "the kind of a destination is webhook or file")
 	}
@@ -108,8 +110,8 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 	if c.IsSet("timeout") {
 		body["timeout"] = c.Duration("timeout").String()
 	}
-	if c.IsSet("tenant") {
-		body["tenant"] = c.String("tenant")
+	if c.IsSet("order") {
+		body["order"] = c.String("order")
 	}
 	return body, nil
 }
@@ -170,9 +172,9 @@ func showDestinations(out *terminal, answer json.RawMessage) error {
 		out.printf("no destinations; `posthorn destinations create NAME --url URL` makes one\n")
 		return nil
 	}
-	table := out.table("NAME", "KIND", "STATE", "TYPES", "TARGET")
+	table := out.table("NAME", "KIND", "STATE", "TYPES", "TARGET", "HOLD")
 	for _, d := range list.Destinations {
-		table.row(d.Name, d.Kind, out.paint.state(d.State), strings.Join(d.Types, ", "), d.target())
+		table.row(d.Name, d.Kind, out.paint.state(d.State), strings.Join(d.Types, ", "), d.target(), firstLine(d.Hold))
 	}
 	return table.end()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,8 +44,9 @@ type delivery struct {
 	FailureClass  string      `json:"failure_class"`
 	CompletedAt   *time.Time  `json:"completed_at"`
 	Blocked       bool        `json:"blocked"`
-	Held          bool        `json:"held"`
+	Suppressed    bool        `json:"suppressed"`
 	Attempts      []attempt   `json:"attempts"`
+	Replays       []replay    `json:"replays"`
 }
 
 type attempt struct {
@@ -55,6 +57,12 @@ type attempt struct {
 	Excerpt   string    `json:"excerpt"`
 	StartedAt time.Time `json:"started_at"`
 	Charged   bool      `json:"charged"`
+}
+
+type replay struct {
+	Actor      string    `json:"actor"`
+	Reason     string    `json:"reason"`
+	ReplayedAt time.Time `json:"replayed_at"`
 }
 
 func messagesShowCommand(deps Deps) *cli.Command {
@@ -127,33 +135,36 @@ func showMessage(out *terminal, message detail, payload []byte) error {
 	return nil
 }
 
-// showDelivery prints a delivery and the timeline of its attempts.
+// showDelivery prints a delivery and the timeline of its attempts and replays.
 func showDelivery(out *terminal, d delivery) {
 	out.printf("\n%s  %s\n", clean(d.Handler), out.paint.state(d.State))
+	type moment struct {
+		at   time.Time
+		text string
+	}
+	var timeline []moment
 	for _, a := range d.Attempts {
-		what := a.Class
-		if a.Status != 0 {
-			what += " " + strconv.Itoa(a.Status)
-		}
-		line := fmt.Sprintf("  attempt %-3d %s  %s  %s", a.Attempt, out.clock(a.StartedAt), clean(what), firstLine(a.Error))
-		if !a.Charged {
-			line += "  (not charged)"
-		}
-		out.printf("%s\n", strings.TrimRight(line, " "))
-		if a.Excerpt != "" {
-			out.printf("              %s\n", out.paint.dim("answered: "+firstLine(a.Excerpt)))
-		}
+		timeline = append(timeline, moment{a.StartedAt, a.line(out)})
+	}
+	for _, r := range d.Replays {
+		timeline = append(timeline, moment{r.ReplayedAt, fmt.Sprintf("  %-11s %s  by %s: %s", "replayed", out.clock(r.ReplayedAt), clean(r.Actor), firstLine(r.Reason))})
+	}
+	slices.SortStableFunc(timeline, func(a, b moment) int { return a.at.Compare(b.at) })
+	for _, moment := range timeline {
+		out.printf("%s\n", moment.text)
 	}
 	switch {
 	case d.State == "dispatched" && d.CompletedAt != nil:
-		out.printf("  attempt %-3d %s  delivered  fence %d\n", d.Attempt, out.clock(*d.CompletedAt), d.Fence)
+		delivered := "delivered"
+		if d.Suppressed {
+			delivered = "suppressed: handled before"
+		}
+		out.printf("  attempt %-3d %s  %s  fence %d\n", d.Attempt, out.clock(*d.CompletedAt), delivered, d.Fence)
 	case d.State == "dead-letter" && d.CompletedAt != nil:
-		out.printf("  %s %s after %d attempts, %d charged: %s\n", out.paint.red("dead letter"), out.clock(*d.CompletedAt), d.Attempt, d.Charged,
+		out.printf("  %s %s  after %s, %d charged: %s\n", out.paint.red("dead letter"), out.clock(*d.CompletedAt), plural(d.Attempt, "attempt"), d.Charged,
 			clean(d.FailureClass)+", "+firstLine(d.LastError))
 	case d.State == "processing":
 		out.printf("  attempt %-3d under way  fence %d\n", d.Attempt, d.Fence)
-	case d.Held:
-		out.printf("  held: its handler is paused, disabled or gone\n")
 	case d.Blocked:
 		out.printf("  waits for an earlier message of its ordering key\n")
 	case d.NextAttemptAt != nil && d.Attempt > 0:
@@ -161,6 +172,22 @@ func showDelivery(out *terminal, d delivery) {
 	case d.NextAttemptAt != nil:
 		out.printf("  due %s, %s\n", out.clock(*d.NextAttemptAt), out.until(*d.NextAttemptAt))
 	}
+}
+
+// line says how an attempt failed.
+func (a attempt) line(out *terminal) string {
+	what := a.Class
+	if a.Status != 0 {
+		what += " " + strconv.Itoa(a.Status)
+	}
+	line := strings.TrimRight(fmt.Sprintf("  attempt %-3d %s  %s  %s", a.Attempt, out.clock(a.StartedAt), clean(what), firstLine(a.Error)), " ")
+	if !a.Charged {
+		line += "  (not charged)"
+	}
+	if a.Excerpt != "" {
+		line += "\n              " + out.paint.dim("answered: "+firstLine(a.Excerpt))
+	}
+	return line
 }
 
 // firstLine is foreign text in one line, cut where a terminal would wrap it twice.

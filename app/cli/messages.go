@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -26,22 +27,23 @@ func messagesCommand(deps Deps) *cli.Command {
 type summary struct {
 	ID         string    `json:"id"`
 	Type       string    `json:"type"`
-	Tenant     string    `json:"tenant"`
 	State      string    `json:"state"`
 	OccurredAt time.Time `json:"occurred_at"`
 	Deliveries []struct {
-		Handler   string `json:"handler"`
-		State     string `json:"state"`
-		Attempt   int    `json:"attempt"`
-		LastError string `json:"last_error"`
+		Handler string `json:"handler"`
+		Attempt int    `json:"attempt"`
 	} `json:"deliveries"`
 }
 
 // page is one page of a list of messages.
 type page struct {
-	Messages []summary `json:"messages"`
-	Next     string    `json:"next"`
+	Messages  []json.RawMessage `json:"messages"`
+	Next      *string           `json:"next"`
+	Freshness json.RawMessage   `json:"freshness,omitempty"`
 }
+
+// largestPage is what the API gives at once.
+const largestPage = 200
 
 func messagesListCommand(deps Deps) *cli.Command {
 	return &cli.Command{
@@ -49,14 +51,14 @@ func messagesListCommand(deps Deps) *cli.Command {
 		Usage: "List messages, the newest first",
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "state", Usage: "only those in this `STATE`: pending, processing, dispatched, dead-letter"},
-			&cli.StringFlag{Name: "type", Usage: "only those of this `TYPE`"},
+			&cli.StringFlag{Name: "type", Usage: "only those of this `TYPE`; a pattern, such as 'order-*', is quoted for the shell"},
 			&cli.StringFlag{Name: "handler", Usage: "only those with a delivery for this `HANDLER`"},
 			&cli.StringFlag{Name: "tenant", Usage: "only those of this `TENANT`"},
-			&cli.StringFlag{Name: "since", Usage: "only those that occurred at this `TIME` or later: RFC 3339, or a time ago, like 2h"},
-			&cli.StringFlag{Name: "until", Usage: "only those that occurred before this `TIME`"},
+			&cli.StringFlag{Name: "from", Usage: "only those that occurred at this `TIME` or later: RFC 3339, or a time ago, like 2h"},
+			&cli.StringFlag{Name: "to", Usage: "only those that occurred before this `TIME`"},
 			&cli.StringFlag{Name: "text", Usage: "only those whose id or error contains this `TEXT`"},
 			&cli.IntFlag{Name: "limit", Usage: "at most this `NUMBER`", Value: 50},
-			&cli.StringFlag{Name: "after", Usage: "go on after this `CURSOR`, which the page before named"},
+			&cli.StringFlag{Name: "cursor", Usage: "go on at this `CURSOR`, which the page before named"},
 		),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -67,17 +69,13 @@ func messagesListCommand(deps Deps) *cli.Command {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				var answer json.RawMessage
-				if err := posthorn.Do(ctx, http.MethodGet, "/v1/messages?"+query.Encode(), nil, &answer); err != nil {
+				found, err := pages(ctx, posthorn, query, c.Int("limit"))
+				if err != nil {
 					return err
 				}
 				out := deps.terminal(c)
 				if out.json {
-					return out.value(answer)
-				}
-				var found page
-				if err := json.Unmarshal(answer, &found); err != nil {
-					return fmt.Errorf("read answer: %w", err)
+					return out.encode(found)
 				}
 				return showMessages(out, found)
 			})
@@ -85,23 +83,42 @@ func messagesListCommand(deps Deps) *cli.Command {
 	}
 }
 
+// pages reads as many pages as the limit asks for. One may be short, even empty, before the last.
+func pages(ctx context.Context, posthorn *client.Client, query url.Values, limit int) (page, error) {
+	all := page{Messages: []json.RawMessage{}}
+	for {
+		query.Set("limit", strconv.Itoa(min(limit-len(all.Messages), largestPage)))
+		var next page
+		if err := posthorn.Do(ctx, http.MethodGet, "/v1/messages?"+query.Encode(), nil, &next); err != nil {
+			return page{}, err
+		}
+		all.Messages = append(all.Messages, next.Messages...)
+		all.Next, all.Freshness = next.Next, next.Freshness
+		if next.Next == nil || *next.Next == "" || len(all.Messages) >= limit {
+			return all, nil
+		}
+		query.Set("cursor", *next.Next)
+	}
+}
+
 // messagesQuery turns the flags into the filters of the API.
 func messagesQuery(c *cli.Context, now time.Time) (url.Values, error) {
-	query := url.Values{"limit": {strconv.Itoa(c.Int("limit"))}}
-	for flag, filter := range map[string]string{
-		"state": "state", "type": "type", "handler": "handler", "tenant": "tenant", "text": "text", "after": "after",
-	} {
-		if value := c.String(flag); value != "" {
+	if c.Int("limit") < 1 {
+		return nil, misuse("", "--limit is at least 1")
+	}
+	query := url.Values{}
+	for _, filter := range []string{"state", "type", "handler", "tenant", "text", "cursor"} {
+		if value := c.String(filter); value != "" {
 			query.Set(filter, value)
 		}
 	}
-	for _, flag := range []string{"since", "until"} {
-		at, err := past(c.String(flag), now)
+	for _, filter := range []string{"from", "to"} {
+		at, err := past(c.String(filter), now)
 		if err != nil {
 			return nil, err
 		}
 		if at != nil {
-			query.Set(flag, at.Format(time.RFC3339Nano))
+			query.Set(filter, at.Format(time.RFC3339Nano))
 		}
 	}
 	return query, nil
@@ -122,22 +139,24 @@ func showMessages(out *terminal, found page) error {
 		return nil
 	}
 	table := out.table("ID", "TYPE", "STATE", "ATTEMPTS", "OCCURRED", "HANDLERS")
-	for _, message := range found.Messages {
-		attempts, handlers := 0, ""
-		for i, delivery := range message.Deliveries {
-			attempts = max(attempts, delivery.Attempt)
-			if i > 0 {
-				handlers += ", "
-			}
-			handlers += delivery.Handler
+	for _, raw := range found.Messages {
+		var message summary
+		if err := json.Unmarshal(raw, &message); err != nil {
+			return fmt.Errorf("read answer: %w", err)
 		}
-		table.row(message.ID, message.Type, out.paint.state(message.State), strconv.Itoa(attempts), out.clock(message.OccurredAt), handlers)
+		attempts, handlers := 0, []string{}
+		for _, delivery := range message.Deliveries {
+			attempts = max(attempts, delivery.Attempt)
+			handlers = append(handlers, delivery.Handler)
+		}
+		table.row(message.ID, message.Type, out.paint.state(message.State), strconv.Itoa(attempts), out.clock(message.OccurredAt),
+			strings.Join(handlers, ", "))
 	}
 	if err := table.end(); err != nil {
 		return err
 	}
-	if found.Next != "" {
-		out.printf("\nmore: --after %s\n", clean(found.Next))
+	if found.Next != nil && *found.Next != "" {
+		out.printf("\nmore: --cursor %s\n", clean(*found.Next))
 	}
 	return nil
 }

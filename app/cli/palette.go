@@ -33,13 +33,13 @@ func (p palette) painted(text string) bool { return p.on && strings.HasPrefix(te
 func (p palette) state(state string) string {
 	state = clean(state)
 	switch state {
-	case "dispatched":
+	case "dispatched", "flowing":
 		return p.green(state)
-	case "dead-letter":
+	case "dead-letter", "disabled":
 		return p.red(state)
 	case "processing":
 		return p.cyan(state)
-	case "held":
+	case "paused":
 		return p.yellow(state)
 	default:
 		return p.plain(state)

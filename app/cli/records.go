@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 
 	"github.com/urfave/cli/v2"
 
@@ -139,11 +138,7 @@ func recordProblems(err error) error {
 	if !errors.As(err, &problems) {
 		return err
 	}
-	count := "1 problem"
-	if len(problems) != 1 {
-		count = strconv.Itoa(len(problems)) + " problems"
-	}
-	return &Failure{Code: ExitFailed, Sentence: fmt.Sprintf("the records have %s\n%s", count, problems)}
+	return &Failure{Code: ExitFailed, Sentence: fmt.Sprintf("the records have %s\n%s", plural(len(problems), "problem"), problems)}
 }
 
 func recordsCheckCommand(deps Deps) *cli.Command {

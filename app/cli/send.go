@@ -28,7 +28,6 @@ type outgoing struct {
 	OrderingKey   string     `json:"ordering_key,omitempty"`
 	DeliverAt     *time.Time `json:"deliver_at,omitempty"`
 	ContentType   string     `json:"content_type,omitempty"`
-	Tenant        string     `json:"tenant,omitempty"`
 }
 
 // staged is what the API answers about a message that it has staged.
@@ -54,7 +53,6 @@ POST /v1/transactions instead: between two commits a crash would lose the messag
 			&cli.StringFlag{Name: "at", Usage: "deliver not before this `TIME`: RFC 3339, or from now, like 10m"},
 			&cli.IntFlag{Name: "schema-version", Usage: "the schema `VERSION` of the payload", Value: 1},
 			&cli.StringFlag{Name: "content-type", Usage: "the media `TYPE` of the payload", Value: jsonType},
-			&cli.StringFlag{Name: "tenant", Usage: "the `TENANT` (default: the caller's)"},
 		),
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 2)
@@ -63,7 +61,7 @@ POST /v1/transactions instead: between two commits a crash would lose the messag
 			}
 			message := outgoing{
 				Type: given[0], SchemaVersion: c.Int("schema-version"), ID: c.String("id"), OrderingKey: c.String("key"),
-				ContentType: c.String("content-type"), Tenant: c.String("tenant"),
+				ContentType: c.String("content-type"),
 			}
 			if message.DeliverAt, err = moment(c.String("at"), deps.Now()); err != nil {
 				return err
@@ -97,12 +95,9 @@ func showStaged(out *terminal, answer json.RawMessage) error {
 	if err := json.Unmarshal(answer, &message); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	handlers := "for no handler yet: it waits as unrouted"
-	switch {
-	case message.Deliveries == 1:
-		handlers = "for 1 handler"
-	case message.Deliveries > 1:
-		handlers = fmt.Sprintf("for %d handlers", message.Deliveries)
+	handlers := "for " + plural(message.Deliveries, "handler")
+	if message.Deliveries == 0 {
+		handlers = "for no handler yet: it waits as unrouted"
 	}
 	out.printf("%s  %s  %s  %s\n", out.paint.green("staged"), clean(message.Type), clean(message.ID), handlers)
 	return nil

@@ -141,3 +141,11 @@ func isTerminal(to any) bool {
 	file, ok := to.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
 }
+
+// plural counts things.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

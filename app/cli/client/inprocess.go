@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -22,7 +23,7 @@ func (t inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
 	t.handler.ServeHTTP(answer, served)
 	answer.WriteHeader(http.StatusOK)
 	return &http.Response{
-		Status: http.StatusText(answer.status), StatusCode: answer.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Status: fmt.Sprintf("%d %s", answer.status, http.StatusText(answer.status)), StatusCode: answer.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: answer.sent, Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()), Request: request,
 	}, nil
 }
