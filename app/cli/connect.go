@@ -17,11 +17,11 @@ import (
 	"github.com/posthorn/posthorn/app/cli/client"
 )
 
-// defaultDataDir is the data folder, in the current folder, that is used when none is named.
-const defaultDataDir = "posthorn-data"
+// DefaultDataDir is the data folder, in the current folder, that is used when none is named.
+const DefaultDataDir = "posthorn-data"
 
 func dataDirFlag() cli.Flag {
-	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER`", EnvVars: []string{"POSTHORN_DATA_DIR"}, Value: defaultDataDir}
+	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER`", EnvVars: []string{"POSTHORN_DATA_DIR"}, Value: DefaultDataDir}
 }
 
 func jsonFlag() cli.Flag {

@@ -17,11 +17,13 @@ type Local interface {
 
 // ServeFlags are the flags of `posthorn serve`. An empty one was not given: the configuration file's value holds, then the default.
 type ServeFlags struct {
-	DataDir   string
-	Listen    string // host:port; port 0 takes any
-	Config    string // the path of posthorn.yaml
-	ReadyFile string // gets {"url","socket","pid","version"} once requests are answered
-	LogJSON   bool
+	DataDir        string
+	Listen         string // host:port; port 0 takes any
+	InsecureListen bool   // allows Listen to be no loopback address without TLS
+	Config         string // the path of posthorn.yaml
+	ReadyFile      string // gets {"url","socket","pid","version"} once requests are answered
+	LogLevel       string // debug, info, warn, error
+	LogJSON        bool
 }
 
 // Deps is what the commands need from the program around them.

@@ -14,16 +14,23 @@ A second signal ends it at once, and even then nothing is lost.`,
 			configFlag(),
 			&cli.PathFlag{Name: "ready-file", Usage: "write {\"url\",\"socket\",\"pid\",\"version\"} to this `FILE` once requests are answered",
 				EnvVars: []string{"POSTHORN_READY_FILE"}},
+			&cli.BoolFlag{Name: "insecure-listen", Usage: "allow --listen to be no loopback address without TLS, as behind a proxy that has it",
+				EnvVars: []string{"POSTHORN_INSECURE_LISTEN"}, DisableDefaultText: true},
+			&cli.StringFlag{Name: "log-level", Usage: "log from this `LEVEL` on: debug, info, warn or error (default: info)", EnvVars: []string{"POSTHORN_LOG_LEVEL"}},
 			&cli.BoolFlag{Name: "log-json", Usage: "log JSON lines", EnvVars: []string{"POSTHORN_LOG_JSON"}, DisableDefaultText: true},
 		},
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
 				return err
 			}
-			return deps.Serve(c.Context, ServeFlags{
-				DataDir: c.Path("data-dir"), Listen: c.String("listen"), Config: c.Path("config"), ReadyFile: c.Path("ready-file"),
-				LogJSON: c.Bool("log-json"),
-			})
+			flags := ServeFlags{
+				Listen: c.String("listen"), InsecureListen: c.Bool("insecure-listen"), Config: c.Path("config"), ReadyFile: c.Path("ready-file"),
+				LogLevel: c.String("log-level"), LogJSON: c.Bool("log-json"),
+			}
+			if c.IsSet("data-dir") {
+				flags.DataDir = c.Path("data-dir") // else the configuration file may name it
+			}
+			return deps.Serve(c.Context, flags)
 		},
 	}
 }
