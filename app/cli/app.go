@@ -69,6 +69,7 @@ func App(deps Deps) *cli.App {
 			tokensCommand(deps),
 			sinkCommand(deps),
 			completionCommand(deps),
+			benchCommand(deps),
 			versionCommand(deps),
 		},
 	}
