@@ -109,7 +109,8 @@ func (s *Sink) recall(entry Entry) {
 		return
 	}
 	_, about := s.memory.meet(entry)
-	about.handled = about.handled || entry.Handled
+	// A repeat was handled by a request whose own entry a kill may have kept out of the journal.
+	about.handled = about.handled || entry.Handled || entry.Repeated
 }
 
 // Close closes the journal.

@@ -87,8 +87,7 @@ func TestRebinding(t *testing.T) {
 		t.Fatalf("first look-up: %v", err)
 	}
 
-	dialer := egress.Policy{}.Dialer(5 * time.Second)
-	dialer.Resolver = names
+	dialer := egress.Policy{}.Dialer(5*time.Second, names)
 	address := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)
 	_, err := dialer.DialContext(t.Context(), "tcp", "rebound.example:"+portOf(address))
 	if !errors.Is(err, egress.ErrRefused) {
@@ -112,7 +111,7 @@ func TestDialer(t *testing.T) {
 	port := portOf(netip.MustParseAddrPort(listener.Addr().String()))
 
 	for _, host := range []string{"127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "::", "::1", "localhost", "169.254.169.254", ""} {
-		conn, err := egress.Policy{}.Dialer(5*time.Second).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+		conn, err := egress.Policy{}.Dialer(5*time.Second, nil).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err == nil {
 			conn.Close()
 		}
@@ -123,7 +122,7 @@ func TestDialer(t *testing.T) {
 	}
 	allowed := allow(t, "127.0.0.0/8")
 	for host, reachable := range map[string]bool{"127.0.0.1": true, "::ffff:127.0.0.1": true, "0.0.0.0": false, "::": false} {
-		conn, err := allowed.Dialer(5*time.Second).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
+		conn, err := allowed.Dialer(5*time.Second, nil).DialContext(t.Context(), "tcp", net.JoinHostPort(host, port))
 		if err == nil {
 			conn.Close()
 		}
@@ -131,10 +130,10 @@ func TestDialer(t *testing.T) {
 			t.Errorf("%q with loopback allowed: %v", host, err)
 		}
 	}
-	if _, err := allowed.Dialer(time.Second).DialContext(t.Context(), "udp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+	if _, err := allowed.Dialer(time.Second, nil).DialContext(t.Context(), "udp", net.JoinHostPort("127.0.0.1", port)); err == nil {
 		t.Error("a UDP dial was allowed")
 	}
-	if _, err := allowed.Dialer(time.Second).DialContext(t.Context(), "unix", "/nonexistent"); err == nil {
+	if _, err := allowed.Dialer(time.Second, nil).DialContext(t.Context(), "unix", "/nonexistent"); err == nil {
 		t.Error("a unix socket dial was allowed")
 	}
 }
@@ -147,17 +146,22 @@ func TestMixedAnswers(t *testing.T) {
 		t.Fatalf("listen: %v", err)
 	}
 	defer listener.Close()
-	dialer := allow(t, "127.0.0.1").Dialer(5 * time.Second)
-	dialer.Resolver = resolver(t, func() []netip.Addr {
+	dialer := allow(t, "127.0.0.1").Dialer(5*time.Second, resolver(t, func() []netip.Addr {
 		return []netip.Addr{netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.1")}
-	})
-	conn, err := dialer.DialContext(t.Context(), "tcp", "mixed.example:"+portOf(netip.MustParseAddrPort(listener.Addr().String())))
+	}))
+	target := "mixed.example:" + portOf(netip.MustParseAddrPort(listener.Addr().String()))
+	conn, err := dialer.DialContext(t.Context(), "tcp", target)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
 	defer conn.Close()
 	if got := conn.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.1" {
 		t.Errorf("connected to %s", got)
+	}
+	// When the allowed one is down, the target is down, and not forbidden.
+	listener.Close()
+	if _, err := dialer.DialContext(t.Context(), "tcp", target); err == nil || errors.Is(err, egress.ErrRefused) {
+		t.Errorf("a dead target: %v", err)
 	}
 }
 

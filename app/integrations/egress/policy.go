@@ -1,14 +1,10 @@
 package egress
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
-	"syscall"
-	"time"
 )
 
 // ErrRefused is what every refusal of an address is, by errors.Is.
@@ -119,23 +115,4 @@ func (p Policy) judgeSpecial(addr, dialled netip.Addr) error {
 		}
 	}
 	return &RefusedError{Addr: dialled, Reason: b.name, Range: b.prefix}
-}
-
-// Dialer returns a dialler that connects only to addresses this policy allows. Its Resolver may be set; its Control fields may not.
-func (p Policy) Dialer(timeout time.Duration) *net.Dialer {
-	return &net.Dialer{Timeout: timeout, ControlContext: p.control}
-}
-
-// control sees every address just before its connect, each one that a name resolved to included.
-func (p Policy) control(_ context.Context, network, address string, _ syscall.RawConn) error {
-	switch network {
-	case "tcp", "tcp4", "tcp6":
-	default:
-		return fmt.Errorf("dial target: network %q is not TCP", network)
-	}
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("dial target: the dialled address is no IP address and port: %w", ErrRefused)
-	}
-	return p.Check(target.Addr())
 }

@@ -67,7 +67,7 @@ func (f *File) Deliver(ctx context.Context, d outbox.Delivery) error {
 	}
 	f.leave(joined, place)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("deliver to file: %w", errors.Join(ctx.Err(), context.Cause(ctx)))
+		return fmt.Errorf("deliver to file: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	// A disk that hangs is an outage, unlike a web server that does not answer: no message can be what makes it slow.
 	return &outbox.Failure{Class: outbox.Unreachable, Err: fmt.Errorf("the disk did not sync in time: %w", ctx.Err())}

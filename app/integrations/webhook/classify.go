@@ -69,7 +69,7 @@ func (p *progress) trace() *httptrace.ClientTrace {
 func failureOfError(parent, ctx context.Context, p *progress, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		// Stopped from outside, as at shutdown: no outcome of the target's, so no class.
-		return fmt.Errorf("deliver webhook: %w", errors.Join(parent.Err(), context.Cause(parent)))
+		return fmt.Errorf("deliver webhook: %w: %w", parent.Err(), context.Cause(parent))
 	}
 	var netError net.Error
 	timedOut := ctx.Err() != nil || errors.As(err, &netError) && netError.Timeout()

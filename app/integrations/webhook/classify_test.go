@@ -241,10 +241,14 @@ func TestUnreachable(t *testing.T) {
 		Config
 		says string
 	}{
-		"connection refused":  {Config{URL: fmt.Sprintf("http://127.0.0.1:%d/", port)}, "refused"},
-		"NXDOMAIN":            {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeNameError)}, "no such host"},
-		"SERVFAIL":            {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeServerFailure)}, "server misbehaving"},
-		"no address":          {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeSuccess)}, "lookup gone.example"},
+		"connection refused": {Config{URL: fmt.Sprintf("http://127.0.0.1:%d/", port)}, "refused"},
+		"NXDOMAIN":           {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeNameError)}, "no such host"},
+		"SERVFAIL":           {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeServerFailure)}, "server misbehaving"},
+		"no address":         {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeSuccess)}, "lookup gone.example"},
+		"half refused, down": {Config{
+			URL:      fmt.Sprintf("http://mixed.example:%d/", port),
+			Resolver: nameserver(t, false, dnsmessage.RCodeSuccess, netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.1")),
+		}, "allowed addresses"},
 		"silent DNS":          {Config{URL: "http://gone.example/", Resolver: nameserver(t, true, 0), Timeout: time.Second}, "time-out while connecting"},
 		"unknown certificate": {Config{URL: badTLS.URL}, "x509"},
 		"old TLS":             {Config{URL: oldTLS.URL}, "protocol version"},

@@ -58,7 +58,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	printed := strings.ToLower(out.String())
 	encoded := strings.TrimPrefix(secret.Reveal(), "whsec_")
 	for _, leak := range []string{
-		encoded, fmt.Sprintf("%x", secret.key), fmt.Sprintf("%x", encoded), strings.Trim(fmt.Sprint(secret.key), "[]"),
+		encoded, fmt.Sprintf("%x", secret.key), fmt.Sprintf("%x", encoded), strings.Trim(fmt.Sprintf("%d", secret.key), "[]"),
 		strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", secret.key), "[]byte{"), "}"),
 	} {
 		if strings.Contains(printed, strings.ToLower(leak)) {

@@ -20,11 +20,9 @@ const (
 
 // transport returns a client of its own for one target, so that no destination takes another's connections.
 func transport(c Config) *http.Transport {
-	dialer := c.Egress.Dialer(c.Timeout)
-	dialer.Resolver = c.Resolver
 	return &http.Transport{
 		Proxy:                  nil, // one from the environment would be judged in the target's place
-		DialContext:            dialer.DialContext,
+		DialContext:            c.Egress.Dialer(c.Timeout, c.Resolver).DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs},
 		TLSHandshakeTimeout:    c.Timeout,
 		ForceAttemptHTTP2:      true, // own dialler and TLS settings would switch it off
