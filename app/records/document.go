@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -64,8 +63,21 @@ func (d *document) parse() error {
 		return err
 	}
 	tree, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return err
+	}
+	if len(tree.Docs) == 0 || tree.Docs[0].Body == nil {
+		return errors.New("it is empty; write its fields between the two lines of ---")
+	}
+	if len(tree.Docs) > 1 {
+		start := tree.Docs[1].Start
+		if body := tree.Docs[1].Body; start == nil && body != nil {
+			start = body.GetToken()
+		}
+		return &yaml.SyntaxError{Message: "it is one document, without lines of ... or --- inside", Token: start}
+	}
 	d.tree = tree
-	return err
+	return nil
 }
 
 // maxNesting is deeper than any record; what a parser does with nesting is not linear.
@@ -122,7 +134,7 @@ func cutFence(text []byte) (front, body []byte, found bool) {
 
 // decode fills a record from the front matter: every field known, none twice.
 func (d *document) decode(record Record) error {
-	err := guard(func() error { return yaml.NewDecoder(bytes.NewReader(d.front), yaml.Strict()).Decode(record) })
+	err := guard(func() error { return yaml.NodeToValue(d.tree.Docs[0].Body, record, yaml.Strict()) })
 	if err != nil {
 		return d.yamlProblems(err)
 	}
@@ -142,9 +154,7 @@ func (d *document) yamlProblems(err error) Problems {
 		}
 	}
 	text := firstLine(problem.Text)
-	if errors.Is(err, io.EOF) {
-		text, problem.Hint = "it is empty", "write its fields between the two lines of ---"
-	} else if key, _, twice := strings.Cut(text, " already defined at "); twice {
+	if key, _, twice := strings.Cut(text, " already defined at "); twice {
 		text = key + " is there twice" // the position that follows counts from the front matter
 	}
 	problem.Text = "front matter: " + text
