@@ -16,12 +16,14 @@ import (
 // indicators are what an operator watches, in total or for one handler.
 type indicators struct {
 	Handler          string   `json:"handler"`
+	Hold             string   `json:"hold"`
 	Pending          int64    `json:"pending"`
 	Held             int64    `json:"held"`
 	Failed           int64    `json:"failed"`
 	OldestPendingAge *float64 `json:"oldest_pending_age"`
 	Attempts         int64    `json:"attempts"`
-	Duration         *float64 `json:"duration"`
+	DurationP50      *float64 `json:"duration_p50"`
+	DurationP99      *float64 `json:"duration_p99"`
 	SuccessRate      *float64 `json:"success_rate"`
 }
 
@@ -29,14 +31,15 @@ func backlogCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:        "backlog",
 		Usage:       "Show what waits, what failed, and how deliveries go",
-		Description: "Failed are dead letters now. The age is that of the oldest pending delivery that is due.",
+		Description: `Failed are dead letters now; oldest is how long the oldest pending delivery has been due. Attempts count since the start of the
+process, P50 and P99 are the durations of the latest, success is of the last five minutes.`,
 		Flags:       clientFlags(),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, "/v1/backlog", nil, showBacklog)
+				return deps.exchange(ctx, c, posthorn, http.MethodGet, scoped(c, "/v1/backlog"), nil, showBacklog)
 			})
 		},
 	}
@@ -50,7 +53,7 @@ func showBacklog(out *terminal, answer json.RawMessage) error {
 	if err := json.Unmarshal(answer, &backlog); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	table := out.table("HANDLER", "PENDING", "HELD", "FAILED", "OLDEST", "ATTEMPTS", "DURATION", "SUCCESS")
+	table := out.table("HANDLER", "PENDING", "HELD", "FAILED", "OLDEST", "ATTEMPTS", "P50", "P99", "SUCCESS", "HOLD")
 	backlog.Total.Handler = "total"
 	for _, line := range append(backlog.Handlers, backlog.Total) {
 		failed := out.paint.plain(strconv.FormatInt(line.Failed, 10))
@@ -58,7 +61,8 @@ func showBacklog(out *terminal, answer json.RawMessage) error {
 			failed = out.paint.red(strconv.FormatInt(line.Failed, 10))
 		}
 		table.row(line.Handler, strconv.FormatInt(line.Pending, 10), strconv.FormatInt(line.Held, 10), failed,
-			seconds(line.OldestPendingAge), strconv.FormatInt(line.Attempts, 10), seconds(line.Duration), share(line.SuccessRate))
+			seconds(line.OldestPendingAge), strconv.FormatInt(line.Attempts, 10), seconds(line.DurationP50), seconds(line.DurationP99),
+			share(line.SuccessRate), firstLine(line.Hold))
 	}
 	return table.end()
 }

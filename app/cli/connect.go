@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,21 @@ func clientFlags(own ...cli.Flag) []cli.Flag {
 	}
 	return append(own, dataDirFlag(), configFlag(), server,
 		&cli.PathFlag{Name: "token-file", Usage: "read the API token for --server from a `FILE`"},
+		&cli.StringFlag{Name: "tenant", Usage: "act for this `TENANT` (default: the caller's own)", EnvVars: []string{"POSTHORN_TENANT"}},
 		jsonFlag())
+}
+
+// scoped adds the tenant to a path.
+func scoped(c *cli.Context, path string) string {
+	tenant := c.String("tenant")
+	if tenant == "" {
+		return path
+	}
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	return path + separator + url.Values{"tenant": {tenant}}.Encode()
 }
 
 func defaultSocket(dataDir string) string { return filepath.Join(dataDir, "posthorn.sock") }

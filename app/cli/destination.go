@@ -16,21 +16,33 @@ import (
 
 // destinationsActCommand is pause or resume.
 func destinationsActCommand(deps Deps, verb, usage string) *cli.Command {
+	var own []cli.Flag
+	if verb == "pause" {
+		own = append(own, &cli.StringFlag{Name: "reason", Usage: "say `WHY`, for whoever looks next"})
+	}
 	return &cli.Command{
 		Name:      verb,
 		Usage:     usage,
 		ArgsUsage: "NAME",
-		Flags:     clientFlags(),
+		Flags:     clientFlags(own...),
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 1)
 			if err != nil {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, destinationPath(given[0])+"/"+verb, nil, done(verb+"d", given[0]))
+				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, destinationPath(given[0])+"/"+verb), pauseReason(c, verb), done(verb+"d", given[0]))
 			})
 		},
 	}
+}
+
+// pauseReason is the body of a pause; nil without a reason, and for a resume.
+func pauseReason(c *cli.Context, verb string) any {
+	if reason := c.String("reason"); verb == "pause" && reason != "" {
+		return map[string]string{"reason": reason}
+	}
+	return nil
 }
 
 // done says that something happened to something.
@@ -58,10 +70,23 @@ func destinationsDeleteCommand(deps Deps) *cli.Command {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodDelete, destinationPath(given[0]), nil, done("deleted", given[0]))
+				return deps.exchange(ctx, c, posthorn, http.MethodDelete, scoped(c, destinationPath(given[0])), nil, showDeleted)
 			})
 		},
 	}
+}
+
+func showDeleted(out *terminal, answer json.RawMessage) error {
+	var deleted struct {
+		Name      string `json:"name"`
+		Cancelled int    `json:"cancelled"`
+	}
+	if err := json.Unmarshal(answer, &deleted); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	pending := strings.Replace(plural(deleted.Cancelled, "pending delivery"), "deliverys", "deliveries", 1)
+	out.printf("%s  %s  %s cancelled\n", out.paint.green("deleted"), clean(deleted.Name), pending)
+	return nil
 }
 
 // confirm asks the person at the terminal; where there is none, --yes must have been given.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -110,8 +111,10 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 	if c.IsSet("timeout") {
 		body["timeout"] = c.Duration("timeout").String()
 	}
-	if c.IsSet("order") {
-		body["order"] = c.String("order")
+	for _, field := range []string{"order", "tenant"} {
+		if value := c.String(field); value != "" {
+			body[field] = value
+		}
 	}
 	return body, nil
 }
@@ -155,25 +158,50 @@ func destinationsListCommand(deps Deps) *cli.Command {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, "/v1/destinations", nil, showDestinations)
+				found, err := destinationPages(ctx, posthorn, scoped(c, "/v1/destinations?limit="+strconv.Itoa(largestPage)))
+				if err != nil {
+					return err
+				}
+				out := deps.terminal(c)
+				if out.json {
+					return out.encode(map[string]any{"destinations": found})
+				}
+				return showDestinations(out, found)
 			})
 		},
 	}
 }
 
-func showDestinations(out *terminal, answer json.RawMessage) error {
-	var list struct {
-		Destinations []destination `json:"destinations"`
+// destinationPages reads all pages of the list of destinations.
+func destinationPages(ctx context.Context, posthorn *client.Client, path string) ([]json.RawMessage, error) {
+	all := []json.RawMessage{}
+	for cursor := ""; ; {
+		var page struct {
+			Destinations []json.RawMessage `json:"destinations"`
+			Next         *string           `json:"next"`
+		}
+		if err := posthorn.Do(ctx, http.MethodGet, path+cursor, nil, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Destinations...)
+		if page.Next == nil || *page.Next == "" {
+			return all, nil
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.Next)
 	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return fmt.Errorf("read answer: %w", err)
-	}
-	if len(list.Destinations) == 0 {
+}
+
+func showDestinations(out *terminal, found []json.RawMessage) error {
+	if len(found) == 0 {
 		out.printf("no destinations; `posthorn destinations create NAME --url URL` makes one\n")
 		return nil
 	}
 	table := out.table("NAME", "KIND", "STATE", "TYPES", "TARGET", "HOLD")
-	for _, d := range list.Destinations {
+	for _, raw := range found {
+		var d destination
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return fmt.Errorf("read answer: %w", err)
+		}
 		table.row(d.Name, d.Kind, out.paint.state(d.State), strings.Join(d.Types, ", "), d.target(), firstLine(d.Hold))
 	}
 	return table.end()
@@ -191,7 +219,7 @@ func destinationsShowCommand(deps Deps) *cli.Command {
 				return err
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, destinationPath(given[0]), nil, showFields)
+				return deps.exchange(ctx, c, posthorn, http.MethodGet, scoped(c, destinationPath(given[0])), nil, showFields)
 			})
 		},
 	}

@@ -81,14 +81,14 @@ func messagesShowCommand(deps Deps) *cli.Command {
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
 				out := deps.terminal(c)
 				if c.Bool("payload") {
-					payload, err := posthorn.Bytes(ctx, path+"/payload")
+					payload, err := posthorn.Bytes(ctx, scoped(c, path+"/payload"))
 					if err == nil {
 						_, err = out.out.Write(payload)
 					}
 					return err
 				}
 				var answer json.RawMessage
-				if err := posthorn.Do(ctx, http.MethodGet, path, nil, &answer); err != nil {
+				if err := posthorn.Do(ctx, http.MethodGet, scoped(c, path), nil, &answer); err != nil {
 					return err
 				}
 				if out.json {
@@ -98,7 +98,7 @@ func messagesShowCommand(deps Deps) *cli.Command {
 				if err := json.Unmarshal(answer, &message); err != nil {
 					return fmt.Errorf("read answer: %w", err)
 				}
-				payload, err := posthorn.Bytes(ctx, path+"/payload")
+				payload, err := posthorn.Bytes(ctx, scoped(c, path+"/payload"))
 				if err != nil {
 					return err
 				}

@@ -53,7 +53,6 @@ func messagesListCommand(deps Deps) *cli.Command {
 			&cli.StringFlag{Name: "state", Usage: "only those in this `STATE`: pending, processing, dispatched, dead-letter"},
 			&cli.StringFlag{Name: "type", Usage: "only those of this `TYPE`; a pattern, such as 'order-*', is quoted for the shell"},
 			&cli.StringFlag{Name: "handler", Usage: "only those with a delivery for this `HANDLER`"},
-			&cli.StringFlag{Name: "tenant", Usage: "only those of this `TENANT`"},
 			&cli.StringFlag{Name: "from", Usage: "only those that occurred at this `TIME` or later: RFC 3339, or a time ago, like 2h"},
 			&cli.StringFlag{Name: "to", Usage: "only those that occurred before this `TIME`"},
 			&cli.StringFlag{Name: "text", Usage: "only those whose id or error contains this `TEXT`"},
@@ -107,10 +106,13 @@ func messagesQuery(c *cli.Context, now time.Time) (url.Values, error) {
 		return nil, misuse("", "--limit is at least 1")
 	}
 	query := url.Values{}
-	for _, filter := range []string{"state", "type", "handler", "tenant", "text", "cursor"} {
+	for _, filter := range []string{"state", "type", "handler", "tenant", "cursor"} {
 		if value := c.String(filter); value != "" {
 			query.Set(filter, value)
 		}
+	}
+	if text := c.String("text"); text != "" {
+		query.Set("q", text)
 	}
 	for _, filter := range []string{"from", "to"} {
 		at, err := past(c.String(filter), now)

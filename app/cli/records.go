@@ -79,6 +79,9 @@ func (d Deps) reload(ctx context.Context, dataDir string) (bool, error) {
 	posthorn := client.Unix(socket)
 	defer posthorn.Close()
 	err := posthorn.Do(ctx, http.MethodPost, "/v1/records/reload", nil, nil)
+	if problem := new(client.Problem); errors.As(err, &problem) && (problem.Status == http.StatusNotFound || problem.Status == http.StatusMethodNotAllowed) {
+		return false, nil // another version, which sees the file for itself
+	}
 	return err == nil, err
 }
 

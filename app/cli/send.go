@@ -28,6 +28,7 @@ type outgoing struct {
 	OrderingKey   string     `json:"ordering_key,omitempty"`
 	DeliverAt     *time.Time `json:"deliver_at,omitempty"`
 	ContentType   string     `json:"content_type,omitempty"`
+	Tenant        string     `json:"tenant,omitempty"`
 }
 
 // staged is what the API answers about a message that it has staged.
@@ -61,7 +62,7 @@ POST /v1/transactions instead: between two commits a crash would lose the messag
 			}
 			message := outgoing{
 				Type: given[0], SchemaVersion: c.Int("schema-version"), ID: c.String("id"), OrderingKey: c.String("key"),
-				ContentType: c.String("content-type"),
+				ContentType: c.String("content-type"), Tenant: c.String("tenant"),
 			}
 			if message.DeliverAt, err = moment(c.String("at"), deps.Now()); err != nil {
 				return err

@@ -34,6 +34,10 @@ func TestShow(t *testing.T) {
 			return errors.Join(json.Unmarshal(answer, &found), showMessage(out, found, []byte(payload)))
 		}
 	}
+	listed := func(out *terminal, answer json.RawMessage) error {
+		var found []json.RawMessage
+		return errors.Join(json.Unmarshal(answer, &found), showDestinations(out, found))
+	}
 	tests := []struct {
 		name, answer string
 		show         func(*terminal, json.RawMessage) error
@@ -57,9 +61,13 @@ func TestShow(t *testing.T) {
 			{"id":11,"handler":"map","state":"processing","attempt":1,"fence":94}]}`, message("{\"order\": 1001}\n")},
 		{"message-binary", `{"id":"c","type":"scan","schema_version":1,"content_type":"image/png","state":"pending","occurred_at":"2026-03-14T10:59:00Z","deliver_at":"2026-03-15T10:59:00Z","deliveries":[]}`, message("\x89PNG\xff")},
 		{"destination-created", `{"name":"shop","types":["order-*"],"url":"https://shop.example/hook","secret":"whsec_c2VjcmV0"}`, showCreated},
-		{"destinations", `{"destinations":[{"name":"shop","kind":"webhook","url":"https://shop.example/hook","types":["order-*","parcel-sent"],"state":"flowing"},
-			{"name":"archive","kind":"file","path":"/var/lib/p/files/a.jsonl","types":["*"],"state":"paused","hold":"paused by os:mary"}]}`, showDestinations},
-		{"destinations-none", `{"destinations":[]}`, showDestinations},
+		{"destinations", `[{"name":"shop","kind":"webhook","url":"https://shop.example/hook","types":["order-*","parcel-sent"],"state":"flowing"},
+			{"name":"archive","kind":"file","path":"/var/lib/p/files/a.jsonl","types":["*"],"state":"paused","hold":"paused by os:mary"}]`, listed},
+		{"destinations-none", `[]`, listed},
+		{"destination-deleted", `{"name":"shop","cancelled":2}`, showDeleted},
+		{"backlog", `{"total":{"pending":3,"held":2,"failed":1,"oldest_pending_age":95.2,"attempts":120,"duration_p50":0.0042,"duration_p99":1.25,"success_rate":0.9871},
+			"handlers":[{"handler":"shop","pending":1,"attempts":118,"oldest_pending_age":0.5,"duration_p50":0.004,"duration_p99":1.2,"success_rate":1},
+			{"handler":"archive","pending":2,"held":2,"failed":1,"oldest_pending_age":95.2,"attempts":2,"duration_p50":null,"hold":"paused by os:mary"}]}`, showBacklog},
 		{"destination", `{"name":"shop","types":["a","b"],"concurrency":16,"hold":"","created_at":"2026-03-14T10:59:00Z","freshness":{"mode":"immediate"}}`, showFields},
 		{"token", `{"id":"tok_1","name":"ci","role":"admin","token":"ph_text"}`, showToken},
 		{"tokens", `{"tokens":[{"id":"tok_1","name":"ci","role":"admin","tenant":"main","created_at":"2026-03-14T10:00:00Z"},

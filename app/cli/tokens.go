@@ -42,7 +42,6 @@ func tokensCreateCommand(deps Deps) *cli.Command {
 			&cli.StringFlag{Name: "role", Usage: "what it may do: viewer, operator or admin", Value: "viewer"},
 			&cli.StringFlag{Name: "name", Usage: "what audit rows call whoever uses it (default: made up)"},
 			&cli.StringFlag{Name: "expires", Usage: "stop accepting it at this `TIME`: RFC 3339, or from now, like 720h"},
-			&cli.StringFlag{Name: "tenant", Usage: "the `TENANT` (default: main)"},
 		),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -125,7 +124,7 @@ func tokensRevokeCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:      "revoke",
 		Usage:     "Revoke an API token, at once",
-		ArgsUsage: "ID",
+		ArgsUsage: "ID|NAME",
 		Flags:     clientFlags(),
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 1)
