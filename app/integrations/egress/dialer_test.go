@@ -147,7 +147,7 @@ func TestMixedAnswers(t *testing.T) {
 	}
 	defer listener.Close()
 	dialer := allow(t, "127.0.0.1").Dialer(5*time.Second, resolver(t, func() []netip.Addr {
-		return []netip.Addr{netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.1")}
+		return []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")}
 	}))
 	target := "mixed.example:" + portOf(netip.MustParseAddrPort(listener.Addr().String()))
 	conn, err := dialer.DialContext(t.Context(), "tcp", target)

@@ -247,7 +247,8 @@ func TestUnreachable(t *testing.T) {
 		"no address":         {Config{URL: "http://gone.example/", Resolver: nameserver(t, false, dnsmessage.RCodeSuccess)}, "lookup gone.example"},
 		"half refused, down": {Config{
 			URL:      fmt.Sprintf("http://mixed.example:%d/", port),
-			Resolver: nameserver(t, false, dnsmessage.RCodeSuccess, netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.1")),
+			Egress:   egress.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
+			Resolver: nameserver(t, false, dnsmessage.RCodeSuccess, netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")),
 		}, "allowed addresses"},
 		"silent DNS":          {Config{URL: "http://gone.example/", Resolver: nameserver(t, true, 0), Timeout: time.Second}, "time-out while connecting"},
 		"unknown certificate": {Config{URL: badTLS.URL}, "x509"},
