@@ -16,8 +16,7 @@
 // # Guarantees
 //
 //   - Publish does not wait for any client, nor for the goroutine that tells them.
-//   - While a connection stands and its client reads, the newest notification of each of its topics arrives, and those that
-//     arrive of one topic never go back in version, if it has versions.
+//   - While a connection stands and its client reads, the newest notification of each of its topics arrives.
 //   - A client that hangs delays nobody else. It holds at most four events and one notification for each of its topics, until the
 //     write time-out closes its connection, with a reason that is counted.
 //   - A client that comes back with the id of the last event it received is told the newest notification of every topic that
@@ -31,7 +30,8 @@
 //
 //   - Notifications are lossy: a process that crashes after a commit and before Publish notifies nobody. Clients learn of the
 //     restart by the new epoch, and refresh. What must not be lost belongs into an outbox.
-//   - Notifications of one topic may be coalesced and those of different topics reordered. Versions are compared within a topic
+//   - Notifications of one topic may be coalesced, repeated and, rarely, late; those of different topics may be reordered. [Client]
+//     drops what is not newer than what it has seen. Versions are compared within a topic
 //     and never across topics, so a topic that covers many resources needs versions that rise over all of them.
 //   - The history is in memory, and has one epoch for each hub.
 //   - The id of an event is a cursor to resume from, and may be lower than the place of the notification beside it.

@@ -77,10 +77,14 @@ func (h *Hub) publish(k key, n Notification, data []byte) {
 		return
 	}
 	if len(h.index[k]) > 0 {
-		if h.pending[k] != nil {
+		waiting := h.pending[k]
+		if waiting != nil {
 			h.coalesced.Add(1)
 		}
-		h.pending[k] = p
+		// A late one may have passed the history, where a burst has pushed the newer out of it.
+		if waiting == nil || newer(waiting.note, n) {
+			h.pending[k] = p
+		}
 	}
 	if !h.fanning {
 		h.fanning = true

@@ -1,0 +1,122 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// serveLine runs one line on a server of its own, and gives what it takes to play with it.
+func serveLine(t *testing.T, opened func(l *line), flushed func()) (body io.ReadCloser, done chan struct{}) {
+	t.Helper()
+	g := newGuard()
+	done = make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(done)
+		l := g.line("id-1", w, r, time.Minute)
+		l.serve(func() { opened(l) }, flushed, func(error) {}, func() {})
+		if g.server.StreamExists("id-1") {
+			t.Error("the stream is left behind")
+		}
+	}))
+	t.Cleanup(srv.Close)
+	res, err := srv.Client().Get(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res.Body, done
+}
+
+func TestGuardWireForm(t *testing.T) {
+	t.Parallel()
+	flushes := 0
+	body, done := serveLine(t, func(l *line) {
+		for _, f := range []frame{
+			{id: "e-1", name: "hello", data: []byte(`{"a":1}`), retry: 1500 * time.Millisecond},
+			{id: "e-2", name: "notification", data: []byte(`:not a comment`)},
+			{name: "notification", data: []byte(`without id`)},
+			{id: "e-3", cursor: true},
+		} {
+			if err := l.offer(f); err != nil {
+				t.Error(err)
+			}
+		}
+		l.hangUp()
+	}, func() { flushes++ })
+	got, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "id: e-1\ndata: {\"a\":1}\nevent: hello\nretry: 1500\n\n" +
+		"id: e-2\ndata: :not a comment\nevent: notification\n\n" +
+		"data: without id\nevent: notification\n\n" +
+		": heartbeat\nid: e-3\n\n"
+	if string(got) != want {
+		t.Errorf("got\n%q, want\n%q", got, want)
+	}
+	<-done
+	if flushes != 4 {
+		t.Errorf("%d credits came back, want 4", flushes)
+	}
+}
+
+func TestGuardRefusesForgery(t *testing.T) {
+	t.Parallel()
+	body, done := serveLine(t, func(l *line) {
+		for _, f := range []frame{
+			{id: "1\ndata: forged", name: "a", data: []byte("x")}, {id: "1\r", name: "a", data: []byte("x")},
+			{id: "1\x00", name: "a", data: []byte("x")}, {id: "1", name: "a\nid: 2", data: []byte("x")},
+			{id: "1", name: "a", data: []byte("x\rid: 2")}, {id: "1", name: "a", data: []byte("x\n\ndata: y")},
+			{id: "1", name: "a", data: []byte("\x00")}, {id: "1\n", cursor: true},
+		} {
+			if err := l.offer(f); !errors.Is(err, errForged) {
+				t.Errorf("%+v: %v", f, err)
+			}
+		}
+		if err := l.offer(frame{id: "1", name: "a"}); !errors.Is(err, errEmpty) {
+			t.Errorf("frame without data: %v", err)
+		}
+		l.hangUp()
+	}, func() {})
+	if got, err := io.ReadAll(body); err != nil || len(got) != 0 {
+		t.Errorf("written: %q, %v", got, err)
+	}
+	<-done
+}
+
+// After cut, what was offered before stays unwritten.
+func TestGuardCut(t *testing.T) {
+	t.Parallel()
+	body, done := serveLine(t, func(l *line) {
+		if err := l.offer(frame{id: "1", name: "a", data: []byte("x")}); err != nil {
+			t.Error(err)
+		}
+		l.cut()
+		l.cut()
+		l.hangUp()
+	}, func() { t.Error("something was flushed") })
+	if got, err := io.ReadAll(body); err != nil || len(got) != 0 {
+		t.Errorf("written: %q, %v", got, err)
+	}
+	<-done
+}
+
+// Offering never blocks: what the library will not take now is refused.
+func TestGuardNeverBlocks(t *testing.T) {
+	t.Parallel()
+	g := newGuard()
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
+	l := g.line("nobody-serves-it", httptest.NewRecorder(), r, time.Minute)
+	if err := l.offer(frame{id: "1", name: "a", data: []byte("x")}); !errors.Is(err, errCredits) {
+		t.Errorf("offer to a stream that is not there: %v", err)
+	}
+	l.hangUp()
+	if l.ctx.Err() == nil {
+		t.Error("a stream that cannot be hung up is not cut")
+	}
+}
