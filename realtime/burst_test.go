@@ -43,23 +43,31 @@ func (e *ear) untilNewest(want map[Topic]int64) error {
 	return nil
 }
 
+// 3,000 changes over 200 topics, as fast as they can be published, to 200 clients with 32 topics each.
 func TestBurstReachesEveryClient(t *testing.T) {
 	t.Parallel()
-	const clients, changes = 200, 3000
+	const clients, changes, each = 200, 3000, 32
 	topics := topicsOf(200)
-	s := newSite(t, Config{MaxTopics: len(topics), MaxPerUser: clients})
-	ears := make([]*ear, clients)
+	s := newSite(t, Config{MaxPerUser: clients, WriteTimeout: time.Hour})
+	ears, mine := make([]*ear, clients), make([][]Topic, clients)
 	for i := range ears {
-		ears[i] = s.open(t, "ann", topics...)
+		for j := range each {
+			mine[i] = append(mine[i], topics[(i*7+j)%len(topics)])
+		}
+		ears[i] = s.open(t, "ann", mine[i]...)
 	}
-	want := map[Topic]int64{}
+	newest := map[Topic]int64{}
 	for i := range changes {
 		topic := topics[i%len(topics)]
-		want[topic] = int64(i + 1)
+		newest[topic] = int64(i + 1)
 		s.publish(t, note(topic, int64(i+1)))
 	}
 	var all sync.WaitGroup
-	for _, e := range ears {
+	for i, e := range ears {
+		want := map[Topic]int64{}
+		for _, topic := range mine[i] {
+			want[topic] = newest[topic]
+		}
 		all.Go(func() {
 			if err := e.untilNewest(want); err != nil {
 				t.Error(err)

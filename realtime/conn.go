@@ -1,7 +1,6 @@
 package realtime
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -37,7 +36,7 @@ type conn struct {
 	open     bool      // the wire takes frames
 	closed   bool      // nothing is offered any more
 	reason   string
-	timers   []*time.Timer
+	times    times
 
 	delivered, coalesced uint64
 }
@@ -62,14 +61,7 @@ func (c *conn) begin() {
 		c.offer(frame{id: c.cursorID(), name: "reset", data: data})
 	}
 	c.resume.missed = nil
-	c.every(cfg.Heartbeat, c.heartbeat)
-	c.after(c.life, func() { c.finish(ReasonLifeSpan) })
-	if cfg.Revalidate != nil {
-		c.every(cfg.RevalidateEvery, c.revalidate)
-	}
-	if !c.expires.IsZero() {
-		c.after(time.Until(c.expires), c.expire)
-	}
+	c.schedule()
 	c.pump()
 }
 
@@ -143,64 +135,15 @@ func (c *conn) offer(f frame) {
 
 func (c *conn) cursorID() string { return c.hub.history.id(c.slots.cursor()) }
 
-func (c *conn) heartbeat() {
-	// Read before the mutex: what was fanned out by then has been pushed.
-	fanned := c.hub.fanned.Load()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lapsed() {
-		c.cut(ReasonExpired) // the timer for it stands still while the machine sleeps
-		return
-	}
-	// The cursor of a connection whose topics are quiet moves with the heartbeat, or its client would find its place fallen out
-	// of the history by the busy topics of others.
-	c.slots.reached = max(c.slots.reached, fanned)
-	if c.credits > 0 {
-		c.offer(frame{id: c.cursorID(), cursor: true})
-	}
-}
-
-func (c *conn) lapsed() bool {
-	return !c.expires.IsZero() && !time.Now().Round(0).Before(c.expires)
-}
-
-func (c *conn) expire() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lapsed() {
-		c.cut(ReasonExpired)
-	} else {
-		c.after(time.Until(c.expires), c.expire) // it was extended meanwhile
-	}
-}
-
-func (c *conn) revalidate() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.hub.cfg.RevalidateEvery)
-	defer cancel()
-	expires, err := c.hub.cfg.Revalidate(ctx, c.Subscriber)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return
-	}
-	if err != nil {
-		c.hub.cfg.Logger.Info("revalidate connection", "connection", c.ID, "user", c.User, "error", err)
-		c.cut(ReasonForbidden)
-		return
-	}
-	hadTimer := !c.expires.IsZero()
-	if c.expires = expires; c.lapsed() {
-		c.cut(ReasonExpired)
-	} else if !expires.IsZero() && !hadTimer {
-		c.after(time.Until(expires), c.expire)
-	}
-}
-
 // finish ends the connection politely: what is on its way is written, then a bye. What waits in slots is not sent: the
 // client's cursor says so when it comes back.
 func (c *conn) finish(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bye(reason)
+}
+
+func (c *conn) bye(reason string) {
 	switch {
 	case c.closed:
 	case !c.open:
@@ -251,32 +194,9 @@ func (c *conn) close(reason string) {
 	}
 	c.closed, c.reason = true, reason
 	c.slots.clear()
-	for _, t := range c.timers {
-		t.Stop()
+	if c.times.timer != nil {
+		c.times.timer.Stop()
 	}
-	c.timers = nil
-}
-
-// after runs f once, unless the connection is closed first.
-func (c *conn) after(d time.Duration, f func()) {
-	if !c.closed {
-		c.timers = append(c.timers, time.AfterFunc(max(d, 0), f))
-	}
-}
-
-// every runs f at the interval or sooner, spread so that connections that came together do not tick together.
-func (c *conn) every(d time.Duration, f func()) {
-	var t *time.Timer
-	t = time.AfterFunc(time.Hour, func() {
-		f()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.closed {
-			t.Reset(d - time.Duration(rand.Float64()*float64(d)/10))
-		}
-	})
-	t.Reset(d/2 + time.Duration(rand.Float64()*float64(d)/2))
-	c.timers = append(c.timers, t)
 }
 
 // spread is d, give or take the given part of it.

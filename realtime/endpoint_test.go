@@ -286,9 +286,9 @@ func TestEndpointBehindMiddlewareAndServerTimeouts(t *testing.T) {
 	ear.want("notification")
 }
 
-func TestHTTP2(t *testing.T) {
-	t.Parallel()
-	hub, err := NewHub(Config{})
+func newHTTP2Site(t *testing.T, cfg Config) *site {
+	t.Helper()
+	hub, err := NewHub(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,20 +298,49 @@ func TestHTTP2(t *testing.T) {
 	srv.StartTLS()
 	s := &site{hub: hub, url: srv.URL, srv: srv}
 	t.Cleanup(s.close)
+	return s
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	s := newHTTP2Site(t, Config{WriteTimeout: 2 * time.Second})
 	ear := s.open(t, "ann", "a")
 	if ear.res.ProtoMajor != 2 {
 		t.Fatalf("protocol %s", ear.res.Proto)
 	}
-	for v := range int64(5) {
-		if err := hub.Publish("t1", note("a", v+1)); err != nil {
-			t.Fatal(err)
-		}
+	for v := range int64(2) {
+		s.publish(t, note("a", v+1))
 		ear.want("notification")
+		time.Sleep(2100 * time.Millisecond) // a deadline that were left armed would reset the stream
 	}
-	go func() { _ = hub.Drain(context.Background()) }()
+	go func() { _ = s.hub.Drain(context.Background()) }()
 	events := ear.ended()
 	if len(events) != 1 || events[0].name != "bye" || events[0].data != `{"reason":"drain"}` {
 		t.Errorf("end of the stream: %+v", events)
+	}
+}
+
+// A stream that is not read ends by itself; others of the same TCP connection go on.
+func TestHungHTTP2Stream(t *testing.T) {
+	t.Parallel()
+	s := newHTTP2Site(t, Config{WriteTimeout: 3 * time.Second})
+	s.srv.Client().Transport.(*http.Transport).HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+	hung := s.open(t, "ann", "a")
+	healthy := s.open(t, "bob", "b")
+	version := int64(0)
+	eventually(t, "the hung stream is closed", func() bool {
+		version++
+		s.publish(t, big("a", version), note("b", version))
+		healthy.want("notification")
+		return s.hub.Stats().Closed[ReasonLagging] == 1
+	})
+	if hung.res.ProtoMajor != 2 {
+		t.Fatalf("protocol %s", hung.res.Proto)
+	}
+	s.publish(t, note("b", version+1))
+	healthy.want("notification")
+	if n := s.hub.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -113,7 +113,6 @@ func (l *line) serve(opened, flushed func(), failed func(error), closed func()) 
 	r := &http.Request{
 		Method: http.MethodGet,
 		URL:    &url.URL{RawQuery: "stream=" + l.id},
-		Header: http.Header{},
 	}
 	l.guard.server.ServeHTTP(l.writer, r.WithContext(l.ctx))
 }

@@ -230,7 +230,8 @@ func drop(counts map[string]int, name string) {
 	}
 }
 
-// Revoke closes the connections that match, at once: when it returns, nothing that was queued for them is delivered any more. A
+// Revoke closes the connections that match, at once: nothing that is queued for them is delivered any more; only an event whose
+// writing had begun may still arrive. A
 // request that was authorized before the call and is admitted after it is authorized again. reason is counted in Stats.Closed, so
 // it should be one of a few words. It returns the number of connections closed.
 func (h *Hub) Revoke(match func(Subscriber) bool, reason string) int {

@@ -20,6 +20,9 @@ const cursorMark = "cursor "
 // lastGasp bounds how long the end of a response may take.
 const lastGasp = time.Second
 
+// buffers are lent to connections that are writing, so that idle ones hold none.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
 // frameWriter stands between r3labs/sse and the connection. It collects a frame and writes it whole, under a deadline that is
 // armed only meanwhile, since one that is left armed resets idle HTTP/2 streams. The first error ends the stream; the library
 // itself ignores them.
@@ -33,7 +36,7 @@ type frameWriter struct {
 	failed          func(error)
 
 	isOpen bool
-	buf    []byte
+	lent   *[]byte // nil while no frame is being collected
 	err    error
 
 	mu    sync.Mutex // guards what abort shares with the goroutine that writes
@@ -54,16 +57,29 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
+	if w.lent == nil {
+		w.lent = buffers.Get().(*[]byte)
+	}
+	buf := *w.lent
 	switch {
 	case bytes.Equal(p, []byte("id: \n")):
 		// an event without id, which would reset the client's cursor
 	case bytes.HasPrefix(p, []byte(": "+cursorMark)):
-		w.buf = append(w.buf, ": heartbeat\nid: "...)
-		w.buf = append(w.buf, p[len(": "+cursorMark):]...)
+		buf = append(buf, ": heartbeat\nid: "...)
+		buf = append(buf, p[len(": "+cursorMark):]...)
 	default:
-		w.buf = append(w.buf, p...)
+		buf = append(buf, p...)
 	}
+	*w.lent = buf
 	return len(p), nil
+}
+
+func (w *frameWriter) release() {
+	if w.lent != nil {
+		*w.lent = (*w.lent)[:0]
+		buffers.Put(w.lent)
+		w.lent = nil
+	}
 }
 
 // Flush writes the collected frame.
@@ -73,8 +89,8 @@ func (w *frameWriter) Flush() {
 	}
 	began := time.Now()
 	if w.err = w.arm(); w.err == nil {
-		if len(w.buf) > 0 {
-			_, w.err = w.ResponseWriter.Write(w.buf)
+		if w.lent != nil {
+			_, w.err = w.ResponseWriter.Write(*w.lent)
 		}
 		if w.err == nil {
 			w.err = w.control.Flush()
@@ -85,7 +101,7 @@ func (w *frameWriter) Flush() {
 		if errors.Is(w.err, os.ErrDeadlineExceeded) || time.Since(began) >= w.timeout {
 			w.err = fmt.Errorf("%w: %w", errLagging, w.err)
 		}
-		w.buf = nil
+		w.release()
 		w.failed(w.err)
 		return
 	}
@@ -94,7 +110,7 @@ func (w *frameWriter) Flush() {
 		w.opened()
 		return
 	}
-	w.buf = w.buf[:0]
+	w.release()
 	w.flushed()
 }
 
