@@ -95,6 +95,9 @@ func (c *writerConn) open(ctx context.Context) (err error) {
 			return fmt.Errorf("prepare %s: %w", s.query, err)
 		}
 	}
+	if _, err = c.pages(); err != nil { // what was written before is nobody's commit
+		return fmt.Errorf("reset the page counter: %w", err)
+	}
 	c.opened = time.Now()
 	c.stmts = make(map[string]*sql.Stmt)
 	return nil
