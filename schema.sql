@@ -331,6 +331,19 @@ CREATE TABLE IF NOT EXISTS posthorn_tokens (
   revoked_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Browsers that are signed in; only a hash of the cookie is stored.
+CREATE TABLE IF NOT EXISTS posthorn_sessions (
+  id         TEXT    PRIMARY KEY,
+  hash       BLOB    NOT NULL UNIQUE,
+  actor      TEXT    NOT NULL,
+  tenant     TEXT    NOT NULL,
+  role       TEXT    NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+  token      TEXT,             -- the API token that it was opened with; it ends with it
+  created_at INTEGER NOT NULL,
+  seen_at    INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What operators did, beside the replays, which have a table of their own.
 CREATE TABLE IF NOT EXISTS posthorn_audit (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -15,6 +15,8 @@ type Change struct {
 	State    StateName
 	// Attempt tells repeats of one state apart.
 	Attempt int
+	// Version rises with every commit of the dispatcher. It begins anew with each process.
+	Version int64
 	// Class says how the latest attempt ended, where one ended.
 	Class Class
 }
@@ -41,6 +43,18 @@ func (t *turn) readStaged(ctx context.Context, tx *Tx) error {
 		t.staged = append(t.staged, c)
 	}
 	return rows.Err()
+}
+
+// observe tells the observer, if there is one. Changes of one call share a version.
+func (d *Dispatcher) observe(changes []Change) {
+	if d.config.Observe == nil || len(changes) == 0 {
+		return
+	}
+	version := d.version.Add(1)
+	for i := range changes {
+		changes[i].Version = version
+	}
+	d.config.Observe(changes)
 }
 
 // changes lists what a committed turn changed, in the order in which it did: settled, staged, claimed.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,6 +73,8 @@ func (c Config) now() time.Time { return c.Now().UTC() }
 type Dispatcher struct {
 	config Config
 	owner  string // this boot: the lease of any other is void
+
+	version atomic.Int64 // of what the observer is told
 
 	mu          sync.Mutex
 	lanes       map[HandlerName]*lane
@@ -187,10 +190,7 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 		if err == nil {
 			backoff = storeBackoff()
 			if d.config.Observe != nil {
-				// Before the attempts start, so that an observer sees the claim before its outcome.
-				if changes := t.changes(); len(changes) > 0 {
-					d.config.Observe(changes)
-				}
+				d.observe(t.changes())
 			}
 			d.apply(t)
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -17,6 +18,10 @@ type Principal struct {
 	Role   Role
 	// TokenID is the token that was shown; empty for other callers.
 	TokenID string
+	// SessionID is the browser session, where there is one.
+	SessionID string
+	// ExpiresAt is when the credential ends by itself; zero when it does not.
+	ExpiresAt time.Time
 }
 
 // Local says that the caller is the machine's own user, who may act for every tenant.

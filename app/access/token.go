@@ -38,7 +38,11 @@ func (t Token) InForce(at time.Time) bool {
 }
 
 func (t Token) principal() Principal {
-	return Principal{Actor: "token:" + t.Name, Tenant: t.Tenant, Role: t.Role, TokenID: t.ID}
+	p := Principal{Actor: "token:" + t.Name, Tenant: t.Tenant, Role: t.Role, TokenID: t.ID}
+	if t.ExpiresAt != nil {
+		p.ExpiresAt = *t.ExpiresAt
+	}
+	return p
 }
 
 // NewToken is what a token is asked for with.
