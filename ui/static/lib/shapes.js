@@ -1,0 +1,52 @@
+// What the API's answers are to the views: the one place that knows their field names. Times become milliseconds, durations too.
+
+const time = (text) => (text ? Date.parse(text) : null);
+const ms = (seconds) => (seconds == null ? null : seconds * 1000);
+
+function indicators(i) {
+  return {
+    pending: i.pending ?? 0,
+    held: i.held ?? 0,
+    processing: i.processing ?? 0,
+    deadLetters: i.failed ?? 0,
+    oldest: ms(i.oldest_pending_age),
+    attempts: i.attempts ?? 0,
+    dispatched: i.dispatched ?? 0,
+    p50: ms(i.duration_p50 ?? i.duration),
+    p99: ms(i.duration_p99),
+    success: i.success_rate ?? null,
+    successHour: i.success_rate_1h ?? null,
+  };
+}
+
+export function backlog(answer) {
+  const lanes = (answer.handlers ?? []).map((lane) => ({
+    handler: lane.handler, hold: lane.hold ?? "", slots: lane.slots ?? 0, busy: lane.busy ?? 0, ...indicators(lane),
+  }));
+  return { at: time(answer.at) ?? Date.now(), read: Date.now(), freshness: answer.freshness, total: indicators(answer.total ?? {}), lanes };
+}
+
+const delivery = (d) => ({
+  ...d,
+  id: String(d.id),
+  next: time(d.next_attempt_at),
+  completed: time(d.completed_at),
+  attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: a.duration_ms ?? null })),
+});
+
+export const message = (m) => ({
+  ...m,
+  occurred: time(m.occurred_at),
+  deliver: time(m.deliver_at),
+  deliveries: Array.isArray(m.deliveries) ? m.deliveries.map(delivery) : [],
+});
+
+export const messages = (page) => ({ messages: (page.messages ?? []).map(message), next: page.next ?? "" });
+
+export const destination = (d) => ({ ...d, types: d.types ?? [], hold: d.hold ?? "", created: time(d.created_at) });
+
+export const destinations = (page) => (page.destinations ?? []).map(destination);
+
+export const document = (d) => ({ collection: d.collection, id: d.id, version: d.version ?? 0, changed: time(d.changed_at), freshness: d.freshness });
+
+export const documents = (page) => ({ documents: (page.documents ?? []).map(document), next: page.next ?? "" });

@@ -1,0 +1,90 @@
+import { html, useEffect, useRef, useState } from "./lib/preact.js";
+import { useBacklog } from "./lib/backlog.js";
+import { count } from "./lib/format.js";
+import { useCommand } from "./lib/query.js";
+import { signOut } from "./lib/session.js";
+import { THEMES, setTheme, theme } from "./lib/theme.js";
+import { horn, icons } from "./components/icons.js";
+import { LiveIndicator } from "./components/live.js";
+import { Announcer, ProblemBox } from "./components/notice.js";
+
+const NAVIGATION = [
+  ["/", "Overview", "overview"],
+  ["/messages", "Messages", "messages"],
+  ["/destinations", "Destinations", "destinations"],
+  ["/documents", "Documents", "documents"],
+];
+
+// Shell is the frame around every view. view is a function of the backlog, which the navigation shows too.
+export function Shell({ who, address, title, view }) {
+  const backlog = useBacklog();
+  const leave = useCommand(signOut);
+  const main = useRef(null);
+  const place = useRef(address.path);
+
+  useEffect(() => {
+    document.title = `${title} · Posthorn`;
+  }, [title]);
+  // A new view takes the focus to its heading, as a new page would; filters and the like leave it where it is.
+  useEffect(() => {
+    if (place.current === address.path) return;
+    place.current = address.path;
+    scrollTo(0, 0);
+    main.current?.querySelector("h1")?.focus({ preventScroll: true });
+  }, [address]);
+
+  const skip = (event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
+  return html`
+    <div class="shell">
+      <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+      <div class="side">
+        <a class="brand" href="/">${horn()}<span>Posthorn</span></a>
+        <${Navigation} path=${address.path} deadLetters=${backlog.data?.total.deadLetters ?? 0} />
+        <div class="who">
+          <p><strong>${who.actor}</strong><span class="faint">${who.role}${who.tenant ? `, tenant ${who.tenant}` : ""}</span></p>
+          <button type="button" class="plain" disabled=${leave.busy} onClick=${leave.run}>${icons.leave()}Sign out</button>
+        </div>
+      </div>
+      <header class="bar">
+        <a class="brand" href="/" aria-label="Posthorn, overview">${horn()}<span>Posthorn</span></a>
+        <${LiveIndicator} />
+        <${ThemeSwitch} />
+        <button type="button" class="plain icon signout" aria-label="Sign out" onClick=${leave.run}>${icons.leave()}</button>
+      </header>
+      <main class="main" id="main" tabindex="-1" ref=${main}>
+        <div class="view"><${ProblemBox} problem=${leave.problem} />${view(backlog)}</div>
+      </main>
+      <${Announcer} />
+    </div>`;
+}
+
+const Navigation = ({ path, deadLetters }) => html`
+  <nav class="nav" aria-label="Views">
+    <ul>${NAVIGATION.map(([to, name, icon]) => html`
+      <li key=${to}><a href=${to} aria-current=${current(path, to) ? "page" : undefined}>
+        ${icons[icon]()}<span>${name}</span>
+        ${to === "/messages" && deadLetters > 0 && html`<span class="badge" title="dead letters">${count(deadLetters)}<span class="hidden"> dead letters</span></span>`}
+      </a></li>`)}
+    </ul>
+  </nav>`;
+
+const current = (path, to) => (to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`));
+
+function ThemeSwitch() {
+  const [chosen, setChosen] = useState(theme());
+  const choose = (next) => {
+    setTheme(next);
+    setChosen(next);
+  };
+  // On a phone only the chosen one is shown, and leads to the next.
+  const press = (name) => choose(name === chosen ? THEMES[(THEMES.indexOf(name) + 1) % THEMES.length] : name);
+  return html`
+    <div class="themes" role="group" aria-label="Theme">
+      ${THEMES.map((name) => html`
+        <button key=${name} type="button" class="plain icon" aria-pressed=${name === chosen} aria-label=${`${name} theme`} title=${`${name} theme`}
+          onClick=${() => press(name)}>${icons[name]()}</button>`)}
+    </div>`;
+}

@@ -1,0 +1,47 @@
+package ui
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// everyView is each view with a text that shows it is there.
+var everyView = []struct{ name, path, text string }{
+	{"overview", "/", "Happening now"},
+	{"messages", "/messages", "Older"},
+	{"message", "/messages/019ace800004-7c1e-7b2a-9d3f-aa81c05e0004", "traceparent"},
+	{"destinations", "/destinations", "shop.example"},
+	{"destination", "/destinations/shop", "Latest messages"},
+	{"documents", "/documents/orders", "2026.11"},
+	{"document", "/documents/orders/1001", "12345678901234567890"},
+	{"document-with-dot", "/documents/orders/2026.11", "Version 12"},
+	{"nowhere", "/no/such/view", "No view has this address"},
+}
+
+// TestViews visits every view, wide and narrow, light and dark: it is there, nothing reaches over the edge, and the browser complains
+// about nothing, the content security policy included.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	a.fill()
+	tb := newBrowser(t).open(a, "/")
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1440, 390, 360} {
+			tb.scheme(scheme)
+			tb.do(chromedp.EmulateViewport(width, 900))
+			for _, view := range everyView {
+				tb.goTo(view.path)
+				tb.shows(view.text)
+				tb.phase("live")
+				if over := eval[int](tb, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+					t.Errorf("%s at %d px reaches %d px over the edge", view.name, width, over)
+				}
+				if width != 360 {
+					tb.shot(view.name + "-" + scheme + "-" + map[int64]string{1440: "desk", 390: "phone"}[width])
+				}
+			}
+		}
+	}
+	tb.clean()
+}
