@@ -18,6 +18,8 @@ type DeliveryRecord struct {
 	// LastError and FailureClass tell of the latest attempt that failed; empty: none did.
 	LastError    string
 	FailureClass Class
+	// Held: its lane is held. It says something of a pending delivery only.
+	Held bool
 	// ResendOf is the delivery that this one sends again; zero: none.
 	ResendOf  DeliveryID
 	CreatedAt time.Time
@@ -70,7 +72,8 @@ func (m MessageRecord) State() StateName {
 }
 
 const deliveryColumns = `d.id, d.seq, d.handler, d.state, d.attempt, d.charged, d.next_attempt_at, d.blocked, d.lease_owner, d.lease_expires_at,
-  d.fence, d.last_error, d.failure_class, d.suppressed, d.completed_at, d.resend_of, d.created_at`
+  d.fence, d.last_error, d.failure_class, d.suppressed, d.completed_at, d.resend_of, d.created_at,
+  EXISTS (SELECT 1 FROM outbox_lanes l WHERE l.handler = d.handler)`
 
 // deliveryRow is a row of outbox_deliveries. Nothing else in the package knows which columns belong to which state.
 type deliveryRow struct {
@@ -78,13 +81,14 @@ type deliveryRow struct {
 	handler, state                              string
 	nextAttemptAt, leaseExpiresAt, completedAt  sql.NullInt64
 	blocked, suppressed                         sql.NullBool
+	held                                        bool
 	leaseOwner, lastError, failureClass         sql.NullString
 	resendOf                                    sql.NullInt64
 }
 
 func (r *deliveryRow) scan(rows *sql.Rows) error {
 	return rows.Scan(&r.id, &r.seq, &r.handler, &r.state, &r.attempt, &r.charged, &r.nextAttemptAt, &r.blocked, &r.leaseOwner,
-		&r.leaseExpiresAt, &r.fence, &r.lastError, &r.failureClass, &r.suppressed, &r.completedAt, &r.resendOf, &r.createdAt)
+		&r.leaseExpiresAt, &r.fence, &r.lastError, &r.failureClass, &r.suppressed, &r.completedAt, &r.resendOf, &r.createdAt, &r.held)
 }
 
 // record turns the row into the delivery that it stands for, its state into the one of the four that it is in (P32).
@@ -92,7 +96,7 @@ func (r *deliveryRow) record() (DeliveryRecord, error) {
 	d := DeliveryRecord{
 		ID: DeliveryID(r.id), Handler: HandlerName(r.handler), Attempt: int(r.attempt), Charged: int(r.charged), Fence: Fence(r.fence),
 		LastError: r.lastError.String, FailureClass: Class(r.failureClass.String), ResendOf: DeliveryID(r.resendOf.Int64),
-		CreatedAt: fromMicros(r.createdAt),
+		CreatedAt: fromMicros(r.createdAt), Held: r.held,
 	}
 	switch StateName(r.state) {
 	case StatePending:

@@ -49,6 +49,7 @@ type Delivery struct {
 	Charged        int                `json:"charged" doc:"those that the retry bound applies to"`
 	NextAttemptAt  *time.Time         `json:"next_attempt_at"`
 	Blocked        *bool              `json:"blocked" doc:"pending: an earlier message of its ordering key is unfinished"`
+	Held           *bool              `json:"held" doc:"pending: its handler is paused, disabled or gone"`
 	LeaseExpiresAt *time.Time         `json:"lease_expires_at"`
 	Fence          outbox.Fence       `json:"fence" doc:"the fencing token of the latest claim; 0 before the first"`
 	LastError      *string            `json:"last_error"`
@@ -63,15 +64,15 @@ type Delivery struct {
 
 // Attempt is an attempt that failed.
 type Attempt struct {
-	Attempt    int          `json:"attempt"`
-	Fence      outbox.Fence `json:"fence"`
-	Charged    bool         `json:"charged"`
-	Class      outbox.Class `json:"class"`
-	Status     *int         `json:"status" doc:"the HTTP status, where there was one"`
-	Error      string       `json:"error"`
-	Excerpt    *string      `json:"excerpt" doc:"the beginning of what the target answered"`
-	StartedAt  time.Time    `json:"started_at"`
-	DurationMS float64      `json:"duration_ms"`
+	Attempt   int          `json:"attempt"`
+	Fence     outbox.Fence `json:"fence"`
+	Charged   bool         `json:"charged"`
+	Class     outbox.Class `json:"class"`
+	Status    *int         `json:"status" doc:"the HTTP status, where there was one"`
+	Error     string       `json:"error"`
+	Excerpt   *string      `json:"excerpt" doc:"the beginning of what the target answered"`
+	StartedAt time.Time    `json:"started_at"`
+	Duration  float64      `json:"duration" doc:"seconds"`
 }
 
 // Replay is an operator's return of a dead letter to pending.
@@ -122,7 +123,7 @@ func deliveryOf(r outbox.DeliveryRecord) Delivery {
 	}
 	switch state := r.State.(type) {
 	case outbox.Pending:
-		d.NextAttemptAt, d.Blocked = &state.NextAttemptAt, &state.Blocked
+		d.NextAttemptAt, d.Blocked, d.Held = &state.NextAttemptAt, &state.Blocked, &r.Held
 	case outbox.Processing:
 		d.LeaseExpiresAt = &state.ExpiresAt
 	case outbox.Dispatched:
@@ -133,7 +134,7 @@ func deliveryOf(r outbox.DeliveryRecord) Delivery {
 	for _, a := range r.Attempts {
 		d.Attempts = append(d.Attempts, Attempt{
 			Attempt: a.Attempt, Fence: a.Fence, Charged: a.Charged, Class: a.Class, Status: given(a.Status), Error: a.Error,
-			Excerpt: given(a.Excerpt), StartedAt: a.StartedAt, DurationMS: float64(a.Duration.Microseconds()) / 1000,
+			Excerpt: given(a.Excerpt), StartedAt: a.StartedAt, Duration: a.Duration.Seconds(),
 		})
 	}
 	for _, p := range r.Replays {

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// health says that the process serves.
+type health struct {
+	Status string `json:"status" enum:"ok"`
+}
+
+// readiness says whether messages are dispatched.
+type readiness struct {
+	Status  string   `json:"status" enum:"ready,gated"`
+	Reasons []reason `json:"reasons" doc:"why nothing is dispatched"`
+}
+
+// reason is why nothing is dispatched, in words that hold nothing private: nobody has to be known to read them.
+type reason struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+var gates = []struct {
+	err error
+	reason
+}{
+	{outbox.ErrStoreBusy, reason{"store-busy", "Another process holds the database."}},
+	{outbox.ErrStoreFull, reason{"store-full", "The disk, or the database's size limit, has no room."}},
+	{outbox.ErrStoreIO, reason{"store-unavailable", "The database cannot be read or written."}},
+	{outbox.ErrInDoubt, reason{"in-doubt", "A commit failed in a way that leaves open whether it happened; the process ends."}},
+	{outbox.ErrCorrupt, reason{"store-damaged", "The database file is damaged."}},
+	{outbox.ErrClosed, reason{"stopping", "The process is stopping."}},
+}
+
+func reasonOf(err error) reason {
+	for _, g := range gates {
+		if errors.Is(err, g.err) {
+			return g.reason
+		}
+	}
+	return reason{"store-unavailable", "The store cannot be used; the log says why."}
+}
+
+func (s *server) healthRoutes() {
+	add[nothing, health](s, operation{method: http.MethodGet, path: "/healthz", tag: "about", summary: "Whether the process serves", public: true},
+		func(*exchange, nothing) (reply, error) { return reply{http.StatusOK, health{"ok"}}, nil })
+	add[nothing, readiness](s, operation{
+		method: http.MethodGet, path: "/readyz", tag: "about", summary: "Whether messages are dispatched", public: true,
+		description: "503 exactly when dispatch is gated, with the reasons.",
+	}, func(*exchange, nothing) (reply, error) {
+		ready := readiness{Status: "ready", Reasons: []reason{}}
+		if err := s.Writer.Err(); err != nil {
+			ready.Reasons = append(ready.Reasons, reasonOf(err))
+		} else if err := s.Dispatcher.Down(); err != nil {
+			ready.Reasons = append(ready.Reasons, reasonOf(err))
+		}
+		if len(ready.Reasons) > 0 {
+			ready.Status = "gated"
+			return reply{http.StatusServiceUnavailable, ready}, nil
+		}
+		return reply{http.StatusOK, ready}, nil
+	})
+}
