@@ -18,6 +18,7 @@ import (
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/messages"
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -35,9 +36,8 @@ type Deps struct {
 	// Writer tells by Err why it has stopped for good; see outbox.Writer.
 	Writer interface{ Err() error }
 
-	// Identify, unless nil, is asked for the caller of a request without an API token, such as one with a session's cookie. It answers
-	// access.ErrUnauthenticated when it knows nobody.
-	Identify func(*http.Request) (access.Principal, error)
+	// Sessions signs browsers in and out; nil: there are none.
+	Sessions *session.Sessions
 	// Routes are served beside the API's own: the live events, the session, the UI at "/". Optional.
 	Routes []Route
 	// Hosts are the names, beside those of the loopback and the address that was dialled, by which callers may reach this API. Optional.
@@ -91,6 +91,9 @@ func New(deps Deps) (http.Handler, error) {
 	s.messageRoutes()
 	s.destinationRoutes()
 	s.tokenRoutes()
+	if s.Sessions != nil {
+		s.sessionRoutes()
+	}
 	s.recordRoutes()
 	s.backlogRoutes()
 	s.healthRoutes()

@@ -59,7 +59,7 @@ type bed struct {
 	far    string // an admin's token of another tenant
 }
 
-func newBed(t *testing.T, change func(*api.Deps)) *bed {
+func newBed(t *testing.T, change func(*api.Deps), more ...func(*store.Store, *api.Deps)) *bed {
 	t.Helper()
 	schema, err := os.ReadFile(filepath.Join("..", "..", "schema.sql"))
 	if err != nil {
@@ -112,6 +112,9 @@ func newBed(t *testing.T, change func(*api.Deps)) *bed {
 	}
 	if change != nil {
 		change(&b.deps)
+	}
+	for _, fn := range more {
+		fn(db, &b.deps)
 	}
 	handler, err := api.New(b.deps)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -32,6 +33,9 @@ var sentinels = []known{
 	{err: access.ErrTooManyTokens, problem: Problem{Status: 409, Code: "too-many-tokens", Detail: "Too many API tokens are in force.",
 		Hint: "Revoke those that are not used."}},
 	{err: access.ErrNoToken, problem: Problem{Status: 404, Code: "no-token", Detail: "No API token in force has this id or name."}},
+
+	{err: session.ErrBadProof, problem: Problem{Status: 401, Code: "bad-proof", Detail: "This link or API token does not sign in.",
+		Hint: "A link works once, for a quarter of an hour; posthorn link makes a new one."}},
 
 	{err: outbox.ErrQueueFull, problem: Problem{Status: 503, Code: "queue-full", Detail: "As many commands wait as the writer allows; nothing was changed.",
 		Hint: "Send it again a little later, with the same Idempotency-Key.", retryAfter: "1"}},

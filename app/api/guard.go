@@ -152,8 +152,8 @@ func (s *server) caller(r *http.Request) (access.Principal, error) {
 	}
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 {
-		if s.Identify != nil {
-			return s.Identify(r)
+		if s.Sessions != nil {
+			return s.Sessions.Identify(r)
 		}
 		return access.Principal{}, access.ErrUnauthenticated
 	}

@@ -29,11 +29,11 @@ type indicators struct {
 
 func backlogCommand(deps Deps) *cli.Command {
 	return &cli.Command{
-		Name:        "backlog",
-		Usage:       "Show what waits, what failed, and how deliveries go",
+		Name:  "backlog",
+		Usage: "Show what waits, what failed, and how deliveries go",
 		Description: `Failed are dead letters now; oldest is how long the oldest pending delivery has been due. Attempts count since the start of the
 process, P50 and P99 are the durations of the latest, success is of the last five minutes.`,
-		Flags:       clientFlags(),
+		Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
 				return err

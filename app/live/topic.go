@@ -16,7 +16,9 @@ const (
 	topicDestinations realtime.Topic = "destinations"
 )
 
-func messageTopic(id outbox.MessageID) realtime.Topic { return realtime.Topic("messages/" + string(id)) }
+func messageTopic(id outbox.MessageID) realtime.Topic {
+	return realtime.Topic("messages/" + string(id))
+}
 
 func destinationTopic(name string) realtime.Topic { return realtime.Topic("destinations/" + name) }
 

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/mediator"
+)
+
+// signInBody is a proof of who signs in.
+type signInBody struct {
+	Setup string `json:"setup,omitempty" doc:"the secret of a one-time setup link"`
+	Token string `json:"token,omitempty" doc:"an API token"`
+}
+
+// sessionView is who the caller is.
+type sessionView struct {
+	Actor     string             `json:"actor"`
+	Tenant    string             `json:"tenant"`
+	Role      string             `json:"role"`
+	ExpiresAt *time.Time         `json:"expires_at,omitempty"`
+	Freshness mediator.Freshness `json:"freshness"`
+}
+
+// linkView is a setup link without the part that only the caller knows: by which name the browser reaches this host.
+type linkView struct {
+	Path      string    `json:"path" doc:"append it to the address of the UI"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// endedSessions says how many sessions were ended.
+type endedSessions struct {
+	Ended int `json:"ended"`
+}
+
+func viewOf(by access.Principal) sessionView {
+	v := sessionView{Actor: by.Actor, Tenant: string(by.Tenant), Role: string(by.Role), Freshness: mediator.Immediate}
+	if !by.ExpiresAt.IsZero() {
+		v.ExpiresAt = &by.ExpiresAt
+	}
+	return v
+}
+
+func (s *server) sessionRoutes() {
+	add[signInBody, sessionView](s, operation{
+		method: http.MethodPost, path: "/v1/session", tag: "session", status: http.StatusCreated, public: true, summary: "Sign a browser in",
+		description: "By the secret of a one-time setup link, or by an API token. The answer sets the session's cookie.",
+	}, func(x *exchange, in signInBody) (reply, error) {
+		if (in.Setup == "") == (in.Token == "") {
+			return reply{}, mediator.Violations{{Path: "", Message: "must have either setup or token"}}.Refusal("invalid", "The request proves nobody.", "")
+		}
+		by, err := s.Sessions.SignIn(x.w, x.Request, in.Setup, in.Token)
+		return reply{http.StatusCreated, viewOf(by)}, err
+	})
+	add[nothing, sessionView](s, operation{method: http.MethodGet, path: "/v1/session", tag: "session", summary: "Say who the caller is"},
+		func(x *exchange, _ nothing) (reply, error) {
+			by, err := access.Require(x.Context(), access.Viewer)
+			return reply{http.StatusOK, viewOf(by)}, err
+		})
+	add[nothing, bytesOf](s, operation{
+		method: http.MethodDelete, path: "/v1/session", tag: "session", status: http.StatusNoContent, summary: "Sign the browser out",
+		description: "The session ends with this answer, and so do its live streams.",
+	}, func(x *exchange, _ nothing) (reply, error) {
+		by, err := access.Require(x.Context(), access.Viewer)
+		if err == nil {
+			err = s.Sessions.SignOut(x.w, x.Request, by)
+		}
+		return reply{http.StatusNoContent, []byte{}}, err
+	})
+	add[nothing, endedSessions](s, operation{
+		method: http.MethodDelete, path: "/v1/session/others", tag: "session", summary: "Sign the same person out everywhere else",
+	}, func(x *exchange, _ nothing) (reply, error) {
+		by, err := access.Require(x.Context(), access.Viewer)
+		if err != nil {
+			return reply{}, err
+		}
+		n, err := s.Sessions.EndOthers(x.Context(), by)
+		return reply{http.StatusOK, endedSessions{n}}, err
+	})
+	add[nothing, linkView](s, operation{
+		method: http.MethodPost, path: "/v1/session/links", tag: "session", status: http.StatusCreated, summary: "Make a one-time link that signs a browser in",
+		description: "It signs in as the caller, once, within a quarter of an hour.",
+	}, func(x *exchange, _ nothing) (reply, error) {
+		by, err := access.Require(x.Context(), access.Admin)
+		if err != nil {
+			return reply{}, err
+		}
+		text, expires := s.Sessions.Links.New(by)
+		return reply{http.StatusCreated, linkView{Path: "/setup#token=" + text, ExpiresAt: expires}}, nil
+	})
+}
