@@ -70,12 +70,10 @@ func stage(ctx context.Context, work *mediator.UnitOfWork, p *post) (outcome, er
 }
 
 func encode(o outcome) (mediator.Answer, error) {
-	status, posted := 201, Posted{}
-	if o.known != nil {
-		status, posted = 200, Posted{ID: o.known.ID, Type: o.known.Type, Deliveries: o.known.Deliveries}
-	} else {
-		posted = Posted{ID: o.raised.ID, Type: o.raised.Type, Deliveries: o.raised.Deliveries}
+	if k := o.known; k != nil {
+		body, err := json.Marshal(Posted{ID: k.ID, Type: k.Type, Deliveries: k.Deliveries})
+		return mediator.Answer{Status: 200, Body: body, Replayed: true}, err
 	}
-	body, err := json.Marshal(posted)
-	return mediator.Answer{Status: status, Body: body, Replayed: o.known != nil}, err
+	body, err := json.Marshal(Posted{ID: o.raised.ID, Type: o.raised.Type, Deliveries: o.raised.Deliveries})
+	return mediator.Answer{Status: 201, Body: body}, err
 }
