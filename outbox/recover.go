@@ -62,6 +62,29 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 	return nil
 }
 
+// Prepare reads the holds and counts the backlog, as Start does, but delivers nothing: for a program that only looks and changes.
+func (d *Dispatcher) Prepare(ctx context.Context) error {
+	var tallies map[HandlerName]*tally
+	var held map[HandlerName]string
+	err := d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) (err error) {
+		if held, err = readHolds(ctx, tx); err != nil {
+			return err
+		}
+		tallies, err = countBacklog(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("prepare dispatcher: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tallies = tallies
+	for name, l := range d.lanes {
+		l.held = held[name]
+	}
+	return nil
+}
+
 // returnAbandoned returns the deliveries that were in flight when an earlier boot ended. The crash has cost each of them the attempt, unless
 // one among them was being tried alone because it had been in flight at an earlier crash: then that one is blamed, and the others are not.
 func (d *Dispatcher) returnAbandoned(ctx context.Context, tx *Tx) error {
