@@ -3,12 +3,12 @@ package destinations
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/integrations/file"
 	"github.com/posthorn/posthorn/app/integrations/webhook"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/outbox"
@@ -20,7 +20,7 @@ type NewDestination struct {
 	Kind Kind
 	// URL is a webhook's target.
 	URL string
-	// Path is a file's: absolute, in a folder that the configuration allows.
+	// Path is a file's: in a folder that the configuration allows, or relative to the first of them.
 	Path  string
 	Types []string
 	// Concurrency and Timeout default to the settings', Order to block. Timeout is such as "15s".
@@ -55,8 +55,8 @@ func (c create) Validate() error {
 			v.Add("/path", "belongs to the kind file")
 		}
 	case File:
-		if sentence := c.service.config.judgePath(c.Path); sentence != "" {
-			v.Add("/path", sentence)
+		if err := file.CheckPath(c.Path, c.service.config.Files); err != nil {
+			v.Add("/path", err.Error())
 		}
 		if c.URL != "" {
 			v.Add("/url", "belongs to the kind webhook")
@@ -87,27 +87,6 @@ func (c create) Validate() error {
 		return err
 	}
 	return refused
-}
-
-// judgePath says what is wrong with a file destination's path; "" when it may be written.
-func (c Config) judgePath(path string) string {
-	switch {
-	case path == "":
-		return "is missing"
-	case len(path) > 1024 || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "must be at most 1024 printable characters"
-	case !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.HasSuffix(path, "/"):
-		return "must be an absolute path to a file, without . and .."
-	}
-	for _, folder := range c.Files {
-		if within, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(within) && within != "." {
-			return ""
-		}
-	}
-	if len(c.Files) == 0 {
-		return "is not allowed: the operator can allow its folder in posthorn.yaml: files: {allow: [FOLDER]}"
-	}
-	return "is in no folder that posthorn.yaml allows: files: {allow: [" + strings.Join(c.Files, ", ") + "]}"
 }
 
 // Authorize asks for an admin.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/posthorn/posthorn/app/integrations/file"
 	"github.com/posthorn/posthorn/app/integrations/webhook"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -101,6 +102,12 @@ func (s *Service) build(d Destination, bounds bounds) (integration, error) {
 			return integration{}, err
 		}
 		return integration{deliver: target.Deliver, key: "webhook-id", close: target.Close}, nil
+	case File:
+		target, err := file.New(file.Config{Path: d.Options.Path, Allow: s.config.Files})
+		if err != nil {
+			return integration{}, err
+		}
+		return integration{deliver: target.Deliver, key: "id", close: target.Close}, nil
 	default:
 		return integration{}, fmt.Errorf("this program does not know destinations of the kind %q", d.Kind)
 	}

@@ -21,7 +21,7 @@ type Config struct {
 	Dispatcher *outbox.Dispatcher
 	// Key seals the signing secrets.
 	Key *Key
-	// Egress is which addresses webhooks may reach, Files the folders, absolute and clean, that file destinations may write to.
+	// Egress is which addresses webhooks may reach, Files the folders, absolute, that file destinations may write to.
 	Egress   egress.Policy
 	Files    []string
 	Defaults Defaults

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/outbox"
+	"github.com/uptrace/bun"
 )
 
 // querier is a transaction or a pool.
@@ -129,4 +130,12 @@ func hold(ctx context.Context, tx *outbox.Tx, name, reason string) error {
 		return fmt.Errorf("hold destination %s: %w", name, err)
 	}
 	return nil
+}
+
+// Sealed counts the destinations whose signing secrets are sealed.
+func Sealed(ctx context.Context, read *bun.DB) (n int, err error) {
+	if err := read.DB.QueryRowContext(ctx, `SELECT count(*) FROM posthorn_destinations WHERE secrets IS NOT NULL`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count sealed secrets: %w", err)
+	}
+	return n, nil
 }
