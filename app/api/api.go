@@ -31,6 +31,9 @@ type Deps struct {
 	Tokens       *access.Tokens
 	// Records gives the records in effect.
 	Records func() *records.Set
+	// Reload reads the record files again and answers once they are in effect; a *mediator.Refusal when one is wrong. Without it the route is
+	// not served. Optional.
+	Reload func(context.Context) error
 	// Dispatcher delivers; see outbox.Dispatcher.
 	Dispatcher Dispatcher
 	// Writer tells by Err why it has stopped for good; see outbox.Writer.

@@ -28,11 +28,29 @@ func (s *server) recordRoutes() {
 			if _, err := access.Require(x.Context(), access.Viewer); err != nil {
 				return reply{}, err
 			}
-			list := recordList{Records: []recordSummary{}, Freshness: mediator.Immediate}
-			for _, r := range s.Records().All() {
-				about := r.About()
-				list.Records = append(list.Records, recordSummary{ID: about.ID, Kind: about.Kind, Title: about.Title, Origin: about.Origin})
-			}
-			return reply{http.StatusOK, list}, nil
+			return reply{http.StatusOK, s.listRecords()}, nil
 		})
+	if s.Reload == nil {
+		return
+	}
+	add[nothing, recordList](s, operation{method: http.MethodPost, path: "/v1/records/reload", tag: "records", summary: "Read the record files again",
+		description: "From the answer on, what they declare may be staged. When one is wrong, everything stays as it was."},
+		func(x *exchange, _ nothing) (reply, error) {
+			if _, err := access.Require(x.Context(), access.Admin); err != nil {
+				return reply{}, err
+			}
+			if err := s.Reload(x.Context()); err != nil {
+				return reply{}, err
+			}
+			return reply{http.StatusOK, s.listRecords()}, nil
+		})
+}
+
+func (s *server) listRecords() recordList {
+	list := recordList{Records: []recordSummary{}, Freshness: mediator.Immediate}
+	for _, r := range s.Records().All() {
+		about := r.About()
+		list.Records = append(list.Records, recordSummary{ID: about.ID, Kind: about.Kind, Title: about.Title, Origin: about.Origin})
+	}
+	return list
 }
