@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/store"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// The names in a data folder.
+const (
+	DatabaseName = "posthorn.db"
+	KeyName      = "posthorn.key"
+	FilesName    = "files"
+)
+
+// Options say what appliance to open.
+type Options struct {
+	Build Build
+	// DataDir is the data folder; it is made when there is none. Required.
+	DataDir string
+	// Config is what the operator decided.
+	Config Config
+	// NoDispatch leaves deliveries to another start: for a single command.
+	NoDispatch bool
+	// LockWait is how long to wait for another process that holds the folder.
+	LockWait time.Duration
+	// Logger defaults to silence.
+	Logger *slog.Logger
+}
+
+// Appliance is everything that works on one data folder. It holds the folder's lock until Close.
+type Appliance struct {
+	options Options
+	logger  *slog.Logger
+
+	lock         *store.Lock
+	store        *store.Store
+	declarations *declarations
+	mediator     *mediator.Mediator
+	tokens       *access.Tokens
+	dispatcher   *outbox.Dispatcher
+	destinations *destinations.Service
+	handler      http.Handler
+
+	closing sync.Once
+	closed  error
+}
+
+// Open opens a data folder, and begins to deliver unless told otherwise. What it opened it closes when it fails.
+func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.DataDir, err = filepath.Abs(options.DataDir); err != nil {
+		return nil, fmt.Errorf("find data folder: %w", err)
+	}
+	a := &Appliance{options: options, logger: options.Logger}
+	defer func() {
+		if err != nil {
+			_ = a.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	// What a person can have written wrongly is read first: nothing is opened for it.
+	set, err := loadRecords(records.OverlayDir(options.DataDir), options.Config.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(options.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openDelivery} {
+		if err := step(ctx, set); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.openFaces(); err != nil {
+		return nil, err
+	}
+	if options.NoDispatch {
+		return a, a.dispatcher.Prepare(ctx)
+	}
+	if err := a.dispatcher.Start(ctx); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// openStore takes the folder's lock, opens the database and brings the declarations into it.
+func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error) {
+	path := filepath.Join(a.options.DataDir, DatabaseName)
+	if a.lock, err = store.TakeLock(ctx, path, a.options.LockWait); err != nil {
+		return err
+	}
+	a.store, err = store.Open(ctx, store.Options{Path: path, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Create: true,
+		Writer: writerConfig(set), Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	a.declarations = &declarations{folder: records.OverlayDir(a.options.DataDir), overrides: a.options.Config.Settings, version: a.options.Build.Version,
+		writer: a.store.Writer, logger: a.logger}
+	return a.declarations.declare(ctx, set)
+}
+
+// openDelivery prepares the dispatcher and brings up the destinations.
+func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
+	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read})
+	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
+		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval")})
+	if err != nil {
+		return fmt.Errorf("prepare delivery: %w", err)
+	}
+	key, err := a.openKey(ctx)
+	if err != nil {
+		return err
+	}
+	files := filepath.Join(a.options.DataDir, FilesName)
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return fmt.Errorf("make folder for file destinations: %w", err)
+	}
+	a.destinations = destinations.New(destinations.Config{Mediator: a.mediator, Writer: a.store.Writer, Read: a.store.Read, Dispatcher: a.dispatcher,
+		Key: key, Egress: a.options.Config.policy, Files: append([]string{files}, a.options.Config.Files.Allow...), Defaults: destinationDefaults(set),
+		Version: a.options.Build.Version, Logger: a.logger})
+	return a.destinations.Restore(ctx)
+}
+
+// openKey reads the key that seals secrets. A folder without one gets one, but not when secrets are sealed already: a new key would make
+// them unreadable for good.
+func (a *Appliance) openKey(ctx context.Context) (*destinations.Key, error) {
+	path := filepath.Join(a.options.DataDir, KeyName)
+	key, err := destinations.LoadKey(path)
+	if !errors.Is(err, destinations.ErrNoKey) {
+		if info, statErr := os.Stat(path); statErr == nil && info.Mode().Perm()&0o077 != 0 {
+			a.logger.Warn("key file can be read by others", "path", path, "mode", info.Mode().Perm().String())
+		}
+		return key, err
+	}
+	sealed, sealedErr := destinations.Sealed(ctx, a.store.Read)
+	if sealedErr != nil {
+		return nil, sealedErr
+	}
+	if sealed > 0 {
+		return nil, fmt.Errorf("open the signing secrets of %d destinations: %w", sealed, err)
+	}
+	return destinations.CreateKey(path)
+}
+
+// Handler is the HTTP API. A request is served for the principal in its context, or by its API token.
+func (a *Appliance) Handler() http.Handler { return a.handler }
+
+// Records returns the records in effect.
+func (a *Appliance) Records() *records.Set { return a.declarations.Records() }
+
+// Failed is closed when the store has failed for good. Close then tells why, and the process should end.
+func (a *Appliance) Failed() <-chan struct{} { return a.store.Writer.Done() }
+
+// Verify looks whether the database is still the file that was opened; when it is not, nothing more is acknowledged.
+func (a *Appliance) Verify() {
+	if err := a.store.Verify(); errors.Is(err, store.ErrReplaced) {
+		a.store.Writer.Fail(err)
+	} else if err != nil {
+		a.logger.Warn("database cannot be looked at", "error", err)
+	}
+}
+
+// Close ends delivery: attempts that run may finish until ctx ends. Then it closes the database and gives the folder free. Its error is the
+// store's, when that has failed.
+func (a *Appliance) Close(ctx context.Context) error {
+	a.closing.Do(func() { a.closed = a.close(ctx) })
+	return a.closed
+}
+
+// drain ends delivery: nothing more is claimed, and attempts that run may finish until ctx ends.
+func (a *Appliance) drain(ctx context.Context) {
+	if a.dispatcher == nil {
+		return
+	}
+	// It fails only with the store, which tells of that itself.
+	if err := a.dispatcher.Stop(ctx); err != nil {
+		a.logger.Debug("delivery ended with the store", "error", err)
+	}
+}
+
+func (a *Appliance) close(ctx context.Context) error {
+	var errs []error
+	a.drain(ctx)
+	if a.destinations != nil {
+		a.destinations.Close()
+	}
+	if a.store != nil {
+		failed := a.store.Writer.Err()
+		// What was accepted is written, also when the drain took all of its time.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		if err := a.store.Close(bounded); failed != nil {
+			errs = append(errs, failed)
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	if a.lock != nil {
+		if err := a.lock.Release(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// closeTime bounds the last writes.
+const closeTime = 10 * time.Second

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"math"
+
+	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// The product's bounds come from setting records; here they meet what they bound.
+
+func retryPolicy(set *records.Set) outbox.RetryPolicy {
+	return outbox.RetryPolicy{
+		First:              set.Duration("retry-first"),
+		Cap:                set.Duration("retry-cap"),
+		JitterPercent:      max(1, uint64(math.Round(set.Ratio("retry-jitter")*100))), // 0 would be the library's default
+		MaxAttempts:        set.Int("retry-attempts"),
+		Horizon:            set.Duration("retry-horizon"),
+		UnreachableHorizon: set.Duration("unreachable-horizon"),
+		RetryAfterCap:      set.Duration("retry-after-cap"),
+	}
+}
+
+func writerConfig(set *records.Set) outbox.WriterConfig {
+	return outbox.WriterConfig{Queue: set.Int("writer-queue"), Deadline: set.Duration("command-deadline")}
+}
+
+func destinationDefaults(set *records.Set) destinations.Defaults {
+	return destinations.Defaults{
+		WebhookConcurrency: set.Int("webhook-concurrency"),
+		FileConcurrency:    set.Int("handler-concurrency"),
+		Timeout:            set.Duration("delivery-timeout"),
+		RetryAfterCap:      set.Duration("retry-after-cap"),
+	}
+}
+
+// declared lists the versions of the integration events that may be staged, which are also what this program can deliver.
+func declared(set *records.Set) []outbox.TypeVersion {
+	var types []outbox.TypeVersion
+	for _, event := range set.IntegrationEvents() {
+		for _, version := range event.Reads() {
+			types = append(types, outbox.TypeVersion{Kind: outbox.IntegrationEvent, Type: event.ID, SchemaVersion: version})
+		}
+	}
+	return types
+}
