@@ -50,6 +50,8 @@ func (d *Dispatcher) observe(changes []Change) {
 	if d.config.Observe == nil || len(changes) == 0 {
 		return
 	}
+	d.observing.Lock()
+	defer d.observing.Unlock()
 	version := d.version.Add(1)
 	for i := range changes {
 		changes[i].Version = version

@@ -13,7 +13,7 @@ import (
 // claimBytes bounds the payloads that one claim brings into memory. At least one delivery is claimed whatever its size.
 const claimBytes = 16 << 20
 
-const claimColumns = `d.id, d.tenant, d.attempt, d.charged, d.interrupted, coalesce(d.unreachable_at, 0), d.created_at, coalesce(d.blocks, 0),
+const claimColumns = `d.id, d.tenant, d.attempt, d.charged, d.interrupted, coalesce(d.unreachable_at, 0), coalesce(d.retry_since, d.created_at), coalesce(d.blocks, 0),
   m.seq, m.id, m.kind, m.type, m.schema_version, m.occurred_at, coalesce(m.deliver_at, 0), coalesce(m.ordering_key, ''), m.content_type,
   m.payload, m.payload_sha256, m.headers`
 
@@ -167,7 +167,7 @@ func selectDeliveries(ctx context.Context, tx *Tx, found *due, handler HandlerNa
 		var occurred, deliver int64
 		var hash []byte
 		var headers string
-		if err := rows.Scan(&d.ID, &m.Tenant, &d.Attempt, &d.Charged, &d.interrupted, &d.unreachableSince, &d.createdAt, &d.blocks,
+		if err := rows.Scan(&d.ID, &m.Tenant, &d.Attempt, &d.Charged, &d.interrupted, &d.unreachableSince, &d.retrySince, &d.blocks,
 			&m.Seq, &m.ID, &m.Kind, &m.Type, &m.SchemaVersion, &occurred, &deliver, &m.OrderingKey, &m.ContentType,
 			&m.Payload, &hash, &headers); err != nil {
 			return n, fmt.Errorf("read due delivery: %w", err)

@@ -74,7 +74,8 @@ type Dispatcher struct {
 	config Config
 	owner  string // this boot: the lease of any other is void
 
-	version atomic.Int64 // of what the observer is told
+	version   atomic.Int64 // of what the observer is told
+	observing sync.Mutex   // it is told by one at a time, in the order of the versions
 
 	mu          sync.Mutex
 	lanes       map[HandlerName]*lane
@@ -85,6 +86,7 @@ type Dispatcher struct {
 	arrived     bool      // something may have been staged
 	suspected   bool      // deliveries that were in flight when the process ended may be waiting
 	suspectRuns bool
+	stirred     map[HandlerName]bool // lanes that an operator's commit gave something to claim
 	started     bool
 	stopping    bool
 	down        error // why the store cannot be used at the moment
@@ -110,6 +112,7 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		lanes:   map[HandlerName]*lane{},
 		tallies: map[HandlerName]*tally{},
 		running: map[*attempt]struct{}{},
+		stirred: map[HandlerName]bool{},
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
@@ -190,6 +193,7 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 		if err == nil {
 			backoff = storeBackoff()
 			if d.config.Observe != nil {
+				// Before the attempts start, so that an observer sees the claim before its outcome.
 				d.observe(t.changes())
 			}
 			d.apply(t)

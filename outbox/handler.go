@@ -32,7 +32,7 @@ type Delivery struct {
 
 	interrupted      bool
 	unreachableSince int64 // microseconds; zero: reachable so far
-	createdAt        int64
+	retrySince       int64 // microseconds; since when the retry horizon counts
 	blocks           bool
 }
 

@@ -88,6 +88,7 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   suppressed       INTEGER,                          -- dispatched: 1 when the handler had handled this message before
   completed_at     INTEGER,                          -- dispatched, dead-letter
   unreachable_at   INTEGER,                          -- since when its target cannot be reached, if so
+  retry_since      INTEGER,                          -- since when the retry horizon counts; NULL: since created_at
   resend_of        INTEGER,                          -- the dispatched delivery that this one sends again
   created_at       INTEGER NOT NULL,
   CONSTRAINT state_decides_which_columns_are_null CHECK (CASE state
@@ -107,7 +108,7 @@ CREATE INDEX IF NOT EXISTS outbox_deliveries_open    ON outbox_deliveries(handle
 CREATE INDEX IF NOT EXISTS outbox_deliveries_leased  ON outbox_deliveries(lease_expires_at) WHERE state = 'processing';
 CREATE INDEX IF NOT EXISTS outbox_deliveries_dead    ON outbox_deliveries(handler) WHERE state = 'dead-letter';
 CREATE INDEX IF NOT EXISTS outbox_deliveries_interrupted ON outbox_deliveries(handler) WHERE interrupted = 1;
-CREATE INDEX IF NOT EXISTS outbox_deliveries_order   ON outbox_deliveries(handler, tenant, ordering_key) WHERE blocks = 1;
+CREATE INDEX IF NOT EXISTS outbox_deliveries_order   ON outbox_deliveries(handler, tenant, ordering_key, seq) WHERE blocks = 1;
 
 -- Attempts that failed, with the evidence. A delivery that succeeds at once has none.
 CREATE TABLE IF NOT EXISTS outbox_attempts (
@@ -140,6 +141,7 @@ CREATE TABLE IF NOT EXISTS outbox_replays (
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS outbox_replays_delivery ON outbox_replays(delivery);
+CREATE INDEX IF NOT EXISTS outbox_replays_tenant   ON outbox_replays(tenant);
 
 -- What a handler has handled already. Outlives the message, so that a late repeat is still known.
 CREATE TABLE IF NOT EXISTS outbox_inbox (
@@ -147,7 +149,23 @@ CREATE TABLE IF NOT EXISTS outbox_inbox (
   tenant     TEXT    NOT NULL,
   message    TEXT    NOT NULL,
   handled_at INTEGER NOT NULL,
+  purged_at  INTEGER,            -- when the message was removed; the row goes a retry horizon later
   PRIMARY KEY (handler, tenant, message)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS outbox_inbox_purged ON outbox_inbox(purged_at) WHERE purged_at IS NOT NULL;
+
+-- Backfills: a handler that is given the kept messages of the past which its routes match, slice by slice, while its lane is held.
+CREATE TABLE IF NOT EXISTS outbox_backfills (
+  handler       TEXT    PRIMARY KEY,
+  actor         TEXT    NOT NULL,
+  occurred_from INTEGER,           -- only messages that occurred at this time or later
+  occurred_to   INTEGER,           -- only messages that occurred before this time
+  next_seq      INTEGER NOT NULL,  -- where the next slice begins
+  last_seq      INTEGER NOT NULL,  -- the last message that it looks at
+  added         INTEGER NOT NULL DEFAULT 0,
+  started_at    INTEGER NOT NULL,
+  finished_at   INTEGER            -- NULL while it goes on
 ) STRICT, WITHOUT ROWID;
 
 -- Refusals. They stand before the insert, because INSERT OR REPLACE and INSERT OR IGNORE pass by every other constraint.

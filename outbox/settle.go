@@ -21,8 +21,8 @@ const settleDeadLetter = `UPDATE outbox_deliveries SET state = 'dead-letter', co
 
 // unblockNext lets the next delivery of an ordering key into the due index.
 const unblockNext = `UPDATE outbox_deliveries SET blocked = 0
-WHERE state = 'pending' AND blocked = 1 AND id = (SELECT min(id) FROM outbox_deliveries
-  WHERE blocks = 1 AND handler = ? AND tenant = ? AND ordering_key = ?)`
+WHERE state = 'pending' AND blocked = 1 AND id = (SELECT id FROM outbox_deliveries
+  WHERE blocks = 1 AND handler = ? AND tenant = ? AND ordering_key = ? ORDER BY seq LIMIT 1)`
 
 const insertAttempt = `INSERT INTO outbox_attempts(delivery, attempt, fence, charged, class, status, error, excerpt, started_at, duration)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -112,7 +112,7 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 		}
 		unreachableSince, unreachable = since, tx.Now.Sub(fromMicros(since))
 	}
-	v := d.config.Retry.judge(f, dl.Attempt, dl.Charged, tx.Now.Sub(fromMicros(dl.createdAt)), unreachable)
+	v := d.config.Retry.judge(f, dl.Attempt, dl.Charged, tx.Now.Sub(fromMicros(dl.retrySince)), unreachable)
 	o.verdict = v
 	text := clip(f.Error(), maxErrorText)
 	var n int64

@@ -54,6 +54,12 @@ func (d *Dispatcher) plan() *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.config.now()
+	for name := range d.stirred {
+		if l := d.lanes[name]; l != nil {
+			l.dirty = true
+		}
+	}
+	clear(d.stirred)
 	t := &turn{outcomes: d.outcomes, overdue: d.overdue, all: true}
 	d.outcomes, d.overdue = nil, nil
 	// A slot is free as soon as its handler returned, and its outcome is settled before the next claim of the same turn.

@@ -123,14 +123,5 @@ func ids(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]int64, e
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }()
-	var list []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		list = append(list, id)
-	}
-	return list, rows.Err()
+	return scanIDs(rows)
 }
