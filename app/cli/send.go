@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -96,11 +97,11 @@ func showStaged(out *terminal, answer json.RawMessage) error {
 	if err := json.Unmarshal(answer, &message); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	handlers := "for " + plural(message.Deliveries, "handler")
-	if message.Deliveries == 0 {
-		handlers = "for no handler yet: it waits as unrouted"
+	deliveries := "1 delivery"
+	if message.Deliveries != 1 {
+		deliveries = strconv.Itoa(message.Deliveries) + " deliveries"
 	}
-	out.printf("%s  %s  %s  %s\n", out.paint.green("staged"), clean(message.Type), clean(message.ID), handlers)
+	out.printf("%s  %s  %s  %s\n", out.paint.green("staged"), clean(message.Type), clean(message.ID), deliveries)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestShow(t *testing.T) {
 		show         func(*terminal, json.RawMessage) error
 	}{
 		{"staged", `{"id":"` + id + `","type":"order-placed","deliveries":2}`, showStaged},
-		{"staged-unrouted", `{"id":"a","type":"order-placed","deliveries":0}`, showStaged},
+		{"staged-once", `{"id":"a","type":"order-placed","deliveries":1}`, showStaged},
 		{"messages", `{"messages":[
 			{"id":"` + id + `","type":"order-placed","state":"dispatched","occurred_at":"2026-03-14T10:59:58Z","deliveries":[{"handler":"shop","attempt":1},{"handler":"ledger","attempt":3}]},
 			{"id":"b","type":"parcel-sent","state":"dead-letter","occurred_at":"2026-03-01T10:59:58Z","deliveries":[]}],

@@ -2,6 +2,9 @@ package demo
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,6 +18,20 @@ type banner struct {
 	Log      string `json:"log"`
 	PID      int    `json:"pid"`
 	Version  string `json:"version"`
+	program  string
+}
+
+// called is how a shell in the current folder calls a program.
+func called(executable string) string {
+	if found, err := exec.LookPath(filepath.Base(executable)); err == nil && found == executable {
+		return filepath.Base(executable)
+	}
+	if here, err := os.Getwd(); err == nil {
+		if below, err := filepath.Rel(here, executable); err == nil && filepath.IsLocal(below) {
+			return quote("./" + below)
+		}
+	}
+	return quote(executable)
 }
 
 // curl is the quick start of the README: one transaction that changes a document and emits an event.
@@ -45,7 +62,7 @@ func (s *screen) hello(b banner) {
 	fmt.Fprintf(s.out, "\nPost something: one transaction changes a document and emits an event. Watch for order-placed below.\n\n%s\n", indent(b.curl()))
 	fmt.Fprintf(s.out, "\nThen pull the plug. It starts again, and nothing is lost:\n\n%s\n", indent(fmt.Sprintf("kill -9 %d", b.PID)))
 	dir := quote(b.DataDir)
-	fmt.Fprintf(s.out, "\nLook around:\n\n%s\n", indent("posthorn backlog --data-dir "+dir+"\nposthorn messages list --data-dir "+dir))
+	fmt.Fprintf(s.out, "\nLook around:\n\n%s\n", indent(b.program+" backlog --data-dir "+dir+"\n"+b.program+" messages list --data-dir "+dir))
 	fmt.Fprintf(s.out, "\nThe receiver misbehaves a little on purpose. Ctrl-C ends the demo.\n\n")
 }
 

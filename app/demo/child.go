@@ -38,7 +38,7 @@ func start(config Config, listen string) (*child, error) {
 	}
 	defer log.Close()
 	command := exec.Command(config.Executable, "serve",
-		"--data-dir", config.DataDir, "--config", folder.config(), "--listen", listen, "--ready-file", folder.ready())
+		"--data-dir", config.DataDir, "--config", folder.config(), "--listen", listen, "--ready-file", folder.ready(), "--log-level", "warn")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = attributes()
 	c := &child{exited: make(chan struct{})}

@@ -76,7 +76,7 @@ func (d *demo) ready(life, work context.Context, said ready) {
 		first = true
 		d.screen.hello(banner{
 			URL: said.URL, DataDir: d.config.DataDir, Token: d.folder.token(), Receiver: d.receiver.url(), Journal: d.folder.journal(),
-			Log: d.folder.log(), PID: said.PID, Version: said.Version,
+			Log: d.folder.log(), PID: said.PID, Version: said.Version, program: called(d.config.Executable),
 		})
 		if d.config.Every > 0 {
 			d.working.Go(func() { d.depot.work(work) })

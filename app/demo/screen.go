@@ -185,12 +185,12 @@ func (s *screen) summary(now *backlog, last bool) {
 	}
 	s.changed = false
 	count := s.count
-	note := fmt.Sprintf("%d staged · %d delivered · %d failed attempts · %d retried", count.Staged, count.Delivered, count.Failing, count.Retried)
+	note := fmt.Sprintf("%d staged · %d delivered · %d failing · %d retried", count.Staged, count.Delivered, count.Failing, count.Retried)
 	if now != nil {
-		note += fmt.Sprintf(" · %d pending · %d dead letters", now.Pending, now.Failed)
+		note += fmt.Sprintf(" · %d pending · %s", now.Pending, plural(now.Failed, "dead letter"))
 	}
 	if count.Restarts > 0 {
-		note += fmt.Sprintf(" · %d restarts", count.Restarts)
+		note += " · " + plural(count.Restarts, "restart")
 	}
 	if s.json {
 		s.print(event{Event: "summary", Counts: &count, Backlog: now})
@@ -204,6 +204,13 @@ func (s *screen) paint(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // plain shows what a terminal would obey.

@@ -38,7 +38,7 @@ func TestScreen(t *testing.T) {
 12:00:00  refused    x` + "\uFFFD" + `[2J                                                                 no signature matches
 12:00:00  ended      process 7: signal: killed; starts again in 1s
 12:00:00  ready      process 8 answers on http://127.0.0.1:7678
-12:00:00  ── 2 staged · 2 delivered · 2 failed attempts · 2 retried · 1 pending · 0 dead letters · 1 restarts
+12:00:00  ── 2 staged · 2 delivered · 2 failing · 2 retried · 1 pending · 0 dead letters · 1 restart
 `
 	if got := out.String(); got != want[1:] {
 		t.Errorf("got:\n%s\nwant:%s", got, want)
