@@ -245,7 +245,8 @@ func (tb *tab) click(selector string) {
 // press presses the button or link with a text.
 func (tb *tab) press(text string) {
 	tb.t.Helper()
-	tb.until(fmt.Sprintf(`[...document.querySelectorAll("button, a")].find((e) => e.innerText.trim().startsWith(%q) && !e.disabled)?.click() ?? true`, text), text+" can be pressed")
+	tb.until(fmt.Sprintf(`((e) => e && (e.click(), true))([...document.querySelectorAll("button, a")].find((e) => e.innerText.trim().startsWith(%q) && !e.disabled))`, text),
+		text+" can be pressed")
 }
 
 // waitFor waits for something outside the page.

@@ -48,10 +48,10 @@ func (a *appliance) fill() {
 func newMessage(id, kind, state string, at time.Time) *fakeMessage {
 	delivery := func(n int, handler, state string) map[string]any {
 		d := map[string]any{"id": n, "handler": handler, "state": state, "attempt": 1, "charged": 1, "fence": 48210 + n, "created_at": at,
-			"next_attempt_at": nil, "blocked": nil, "last_error": nil, "failure_class": nil, "suppressed": nil, "completed_at": nil}
+			"next_attempt_at": nil, "blocked": nil, "held": nil, "last_error": nil, "failure_class": nil, "suppressed": nil, "completed_at": nil}
 		failed := func(attempt int, after time.Duration, class string, status any, charged bool, text string, excerpt any) map[string]any {
 			return map[string]any{"attempt": attempt, "fence": 40000 + attempt, "charged": charged, "class": class, "status": status, "error": text, "excerpt": excerpt,
-				"started_at": at.Add(after), "duration_ms": 318.4}
+				"started_at": at.Add(after), "duration": 0.3184}
 		}
 		refused := failed(1, 40*time.Millisecond, "unreachable", nil, false, "connection refused", nil)
 		wrong := failed(2, 5*time.Second, "failed", 503, true, "target answered 503 Service Unavailable", "{\"error\":\"the database is being moved\",\"retry\":true}")
@@ -60,6 +60,7 @@ func newMessage(id, kind, state string, at time.Time) *fakeMessage {
 			d["completed_at"], d["suppressed"] = at.Add(61*time.Millisecond), false
 		case "pending":
 			d["attempt"], d["charged"], d["next_attempt_at"], d["blocked"] = 2, 1, time.Now().Add(42*time.Second), false
+			d["held"] = false
 			d["last_error"], d["failure_class"], d["attempts"] = "target answered 503 Service Unavailable", "failed", []any{refused, wrong}
 		case "dead-letter":
 			d["attempt"], d["completed_at"] = 3, at.Add(17*time.Second)

@@ -26,7 +26,7 @@ function options(box) {
   const failed = colour(BARS.failed, box);
   const none = { show: false };
   return {
-    width: box.clientWidth, height: box.clientHeight, padding: [8, 4, 0, 0],
+    width: box.clientWidth, height: box.clientHeight, padding: [8, 18, 0, 0],
     legend: none,
     cursor: { drag: { setScale: false }, points: { size: 6 }, x: true, y: false },
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] } },
@@ -36,13 +36,13 @@ function options(box) {
     ],
     series: [
       {},
-      { stroke: dispatched, fill: faded(dispatched, 0.13), width: 1.5, points: none },
       { stroke: failed, fill: faded(failed, 0.13), width: 1.5, points: none },
+      { stroke: dispatched, fill: faded(dispatched, 0.13), width: 1.5, points: none }, // the last is drawn on top
     ],
   };
 }
 
-// Throughput draws [times, dispatched, failed] a second. The figures under the pointer stand in the caption; summary is for readers who do
+// Throughput draws [times, failed, dispatched] a second. The figures under the pointer stand in the caption; summary is for readers who do
 // not see the canvas.
 export function Throughput({ data, summary }) {
   const box = useRef(null);
@@ -54,7 +54,7 @@ export function Throughput({ data, summary }) {
   useEffect(() => {
     const say = (u) => {
       const at = u.cursor.idx;
-      const [times, dispatched, failed] = u.data;
+      const [times, failed, dispatched] = u.data;
       told.current.textContent = at == null || dispatched[at] == null ? "" : `${clock(times[at] * 1000)}: ${rate(dispatched[at])} dispatched, ${rate(failed[at])} failed a second`;
     };
     const make = () => {

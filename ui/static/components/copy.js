@@ -43,4 +43,4 @@ export const ShellCode = ({ children }) => html`
   <div class="shellcode"><pre tabindex="0" aria-label="Command">${children}</pre><${Copy} text=${String(children)} what="the command" /></div>`;
 
 export const Empty = ({ title, children, command }) => html`
-  <div class="empty"><h3>${title}</h3><p>${children}</p>${command && html`<${ShellCode}>${command}<//>`}</div>`;
+  <div class="empty"><h2>${title}</h2><p>${children}</p>${command && html`<${ShellCode}>${command}<//>`}</div>`;

@@ -42,7 +42,7 @@ export function CreateDestination({ onClose }) {
       </div>
       ${form.kind === "webhook"
         ? field("url", "URL", "Private addresses must be allowed in posthorn.yaml.", { type: "url", inputmode: "url", placeholder: "https://shop.example/hooks" })
-        : field("path", "File", "On the machine that runs Posthorn.", { placeholder: "events.jsonl" })}
+        : field("path", "File", "An absolute path, in a folder that posthorn.yaml allows.", { placeholder: "/var/lib/posthorn/files/events.jsonl" })}
       ${field("types", "Event types", "Patterns, separated by commas: order-*, member-suspended")}
       <div class="row">
         ${field("concurrency", "Concurrency", "Attempts side by side. Empty: the setting", { inputmode: "numeric", pattern: "[0-9]*" })}

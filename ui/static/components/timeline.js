@@ -47,6 +47,7 @@ function Attempt({ attempt: a }) {
 // Present is how the delivery stands now, and what happens next.
 function Present({ delivery: d, hold }) {
   const now = useNow(1000);
+  const held = Boolean(hold || d.held);
   switch (d.state) {
     case "dispatched":
       return html`<${Step} icon="dispatched" state="dispatched" at=${d.completed} title=${`Attempt ${d.attempt}: dispatched`}>
@@ -58,14 +59,14 @@ function Present({ delivery: d, hold }) {
     case "processing":
       return html`<${Step} icon="processing" state="processing" title=${`Attempt ${d.attempt}: under way`} />`;
     default:
-      return html`<${Step} icon=${hold ? "held" : "pending"} state=${hold ? "held" : "pending"} title=${waiting(d, hold, now)}>
+      return html`<${Step} icon=${held ? "held" : "pending"} state=${held ? "held" : "pending"} title=${waiting(d, held, now)}>
         ${hold && html`<p class="error">${hold}</p>`}
         ${d.next != null && d.next > now && html`<p class="small faint"><${Time} at=${d.next} both /></p>`}<//>`;
   }
 }
 
-function waiting(d, hold, now) {
-  if (hold) return "Held until its lane flows";
+function waiting(d, held, now) {
+  if (held) return "Held until its lane flows";
   if (d.blocked) return "Waits for an earlier message of its ordering key";
   if (d.next != null && d.next > now) return d.attempt > 0 ? `Next attempt in ${span(d.next - now)}` : `Due in ${span(d.next - now)}`;
   return "Due; waits for a free slot";

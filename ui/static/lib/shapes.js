@@ -31,7 +31,7 @@ const delivery = (d) => ({
   id: String(d.id),
   next: time(d.next_attempt_at),
   completed: time(d.completed_at),
-  attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: a.duration_ms ?? null })),
+  attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: ms(a.duration) })),
 });
 
 export const message = (m) => ({

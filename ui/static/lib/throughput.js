@@ -55,7 +55,7 @@ export class Throughput {
     }
   }
 
-  // series is [times in s, dispatched a second, failed a second]; null where nothing is known.
+  // series is [times in s, failed a second, dispatched a second]; null where nothing is known.
   series(now) {
     const end = Math.floor(now / STEP);
     const times = [];
@@ -68,7 +68,7 @@ export class Throughput {
       dispatched.push(known ? slot.dispatched / slot.seconds : null);
       failed.push(known ? slot.failed / slot.seconds : null);
     }
-    return [times, dispatched, failed];
+    return [times, failed, dispatched];
   }
 
   // recent is the rate over the last points, {dispatched, failed}; null where nothing is known.

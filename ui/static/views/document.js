@@ -57,7 +57,7 @@ export function Document({ collection, id }) {
           <header><h2>Version ${data.version}</h2>${data.changed && html`<p class="small faint">changed <${Time} at=${data.changed} /></p>`}
             <div class="aside tools"><${Copy} text=${() => prettyText(data.body)} what="the document" label="Copy" /></div></header>
           <${Json} text=${data.body} label="Body" />` : html`
-          <div class="empty"><h3>There is no such document</h3><p>It was never written, or it is deleted. ${mayOperate() ? "Write it to make it." : ""}</p></div>`}
+          <div class="empty"><h2>There is no such document</h2><p>It was never written, or it is deleted. ${mayOperate() ? "Write it to make it." : ""}</p></div>`}
       </section>`}
     ${deleting && html`<${Delete} current=${data} onDone=${done} />`}`;
 }

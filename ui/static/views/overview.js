@@ -53,7 +53,7 @@ const Figure = ({ name, value, note, href, bad }) => html`
   </div>`;
 
 // units sets the letters of a figure smaller than its digits.
-const units = (value) => value.split(/([a-z%]+)/).map((part, i) => (i % 2 ? html`<small>${part}</small>` : part));
+const units = (value) => value.split(/\s*([a-z%]+)\s*/).map((part, i) => (i % 2 ? html`<small>${part}</small>` : part));
 
 function Traffic({ backlog }) {
   const tick = Math.floor(useNow(1000) / STEP);
