@@ -14,10 +14,13 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/live"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
+	"github.com/posthorn/posthorn/realtime"
 )
 
 // The names in a data folder.
@@ -52,6 +55,9 @@ type Appliance struct {
 	declarations *declarations
 	mediator     *mediator.Mediator
 	tokens       *access.Tokens
+	sessions     *session.Sessions
+	hub          *realtime.Hub
+	live         *live.Publisher
 	dispatcher   *outbox.Dispatcher
 	destinations *destinations.Service
 	handler      http.Handler
@@ -82,13 +88,10 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if err := os.MkdirAll(options.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openDelivery} {
+	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openAccess, a.openDelivery, a.openFaces} {
 		if err := step(ctx, set); err != nil {
 			return nil, err
 		}
-	}
-	if err := a.openFaces(); err != nil {
-		return nil, err
 	}
 	if options.NoDispatch {
 		return a, a.dispatcher.Prepare(ctx)
@@ -117,9 +120,10 @@ func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error)
 
 // openDelivery prepares the dispatcher and brings up the destinations.
 func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
-	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read})
+	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon")})
 	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
-		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval")})
+		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"),
+		Observe: a.live.Deliveries})
 	if err != nil {
 		return fmt.Errorf("prepare delivery: %w", err)
 	}
@@ -133,7 +137,7 @@ func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err err
 	}
 	a.destinations = destinations.New(destinations.Config{Mediator: a.mediator, Writer: a.store.Writer, Read: a.store.Read, Dispatcher: a.dispatcher,
 		Key: key, Egress: a.options.Config.policy, Files: append([]string{files}, a.options.Config.Files.Allow...), Defaults: destinationDefaults(set),
-		Version: a.options.Build.Version, Logger: a.logger})
+		Version: a.options.Build.Version, Logger: a.logger, Observe: a.live.Destination})
 	return a.destinations.Restore(ctx)
 }
 
@@ -197,6 +201,9 @@ func (a *Appliance) drain(ctx context.Context) {
 func (a *Appliance) close(ctx context.Context) error {
 	var errs []error
 	a.drain(ctx)
+	if a.live != nil {
+		a.live.Stop()
+	}
 	if a.destinations != nil {
 		a.destinations.Close()
 	}

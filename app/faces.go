@@ -9,19 +9,38 @@ import (
 	"github.com/posthorn/posthorn/app/api"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/emits"
+	"github.com/posthorn/posthorn/app/live"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/messages"
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/session"
+	"github.com/posthorn/posthorn/ui"
 )
 
-// openFaces prepares what callers see.
-func (a *Appliance) openFaces() (err error) {
+// openAccess prepares who may come in, and the live updates that end with their access.
+func (a *Appliance) openAccess(_ context.Context, set *records.Set) (err error) {
 	a.tokens = access.NewTokens(a.store.Writer, a.store.Read)
+	a.sessions = session.New(session.Config{Writer: a.store.Writer, Read: a.store.Read, Tokens: a.tokens,
+		Idle: set.Duration("session-idle"), Absolute: set.Duration("session-absolute")})
+	if a.hub, err = live.NewHub(set, a.sessions, a.tokens, a.logger); err != nil {
+		return err
+	}
+	a.live = live.New(a.hub, a.logger)
+	return nil
+}
+
+// openFaces prepares what callers see.
+func (a *Appliance) openFaces(context.Context, *records.Set) error {
+	console, err := ui.New()
+	if err != nil {
+		return err
+	}
 	judge := emits.Judge{Records: a.Records, DataDir: a.options.DataDir}
 	a.handler, err = api.New(api.Deps{
-		Mediator: a.mediator, Documents: documents.New(a.mediator, judge, nil), Messages: messages.New(a.mediator, judge),
-		Destinations: a.destinations, Tokens: a.tokens, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher, Writer: a.store.Writer,
-		Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
+		Mediator: a.mediator, Documents: documents.New(a.mediator, judge, a.live.Documents), Messages: messages.New(a.mediator, judge),
+		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
+		Writer: a.store.Writer, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
+		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub)}, {Pattern: "/", Handler: console, Public: true}},
 	})
 	if err != nil {
 		return fmt.Errorf("prepare the API: %w", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/realtime"
 )
 
 const (
@@ -113,6 +114,12 @@ func (s *serving) listen(address string) (Ready, error) {
 		MaxHeaderBytes:    headBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
+	// Streams never end by themselves; a shutdown would wait for them.
+	s.server.RegisterOnShutdown(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.drainTime())
+		defer cancel()
+		_ = s.hub.Drain(ctx)
+	})
 	for _, listener := range []net.Listener{socket, tcp} {
 		s.background.Go(func() {
 			if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -125,6 +132,7 @@ func (s *serving) listen(address string) (Ready, error) {
 
 // recognize gives requests on the unix socket the principal that the kernel vouches for. Without one they need an API token like any other.
 func (s *serving) recognize(ctx context.Context, conn net.Conn) context.Context {
+	ctx = realtime.ConnContext(ctx, conn)
 	if conn.LocalAddr().Network() != "unix" {
 		return ctx
 	}

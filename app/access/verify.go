@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 const tokenByHash = `SELECT ` + tokenColumns + `, hash FROM posthorn_tokens WHERE hash = ?`
@@ -87,4 +88,20 @@ func (v *verified) forget(tokenID string) {
 	for _, fn := range hooks {
 		fn(tokenID)
 	}
+}
+
+const tokenByID = `SELECT ` + tokenColumns + ` FROM posthorn_tokens WHERE id = ?`
+
+// Valid says until when a token is in force, the zero time when it has no end; ErrUnauthenticated when it is no longer.
+func (t *Tokens) Valid(ctx context.Context, tokenID string) (time.Time, error) {
+	token, err := scanToken(t.read.DB.QueryRowContext(ctx, tokenByID, tokenID).Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return time.Time{}, ErrUnauthenticated
+	case err != nil:
+		return time.Time{}, fmt.Errorf("look up API token: %w", err)
+	case !token.InForce(t.now()):
+		return time.Time{}, ErrUnauthenticated
+	}
+	return token.principal().ExpiresAt, nil
 }

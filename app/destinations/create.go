@@ -117,6 +117,7 @@ func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error)
 		return Created{}, err
 	}
 	s.flow(context.WithoutCancel(ctx), destination)
+	s.config.Observe(destination.Tenant, destination.Name, "created")
 	by, _ := access.From(ctx)
 	created := Created{View: destination.view(by, s.config.Defaults)}
 	if n.Kind == Webhook {

@@ -49,6 +49,9 @@ func (s *Service) Delete(ctx context.Context, destination string) (Deleted, erro
 	// The deletion is decided: whoever asked may go, the deliveries are settled all the same.
 	ctx = context.WithoutCancel(ctx)
 	cancelled, settled, err := s.settle(ctx, destination, reason)
+	if by, ok := access.From(ctx); ok {
+		s.config.Observe(by.Tenant, destination, "deleted")
+	}
 	if err != nil {
 		s.config.Logger.Warn("deliveries of a deleted destination are not all settled yet", "destination", destination, "error", err)
 	}

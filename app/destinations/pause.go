@@ -89,6 +89,7 @@ func (s *Service) change(ctx context.Context, c mediator.Command, destination, a
 	if err := s.follow(context.WithoutCancel(ctx), changed); err != nil {
 		return View{}, err
 	}
+	s.config.Observe(changed.Tenant, changed.Name, strings.TrimPrefix(action, "destination.")+"d")
 	by, _ := access.From(ctx)
 	return changed.view(by, s.config.Defaults), nil
 }

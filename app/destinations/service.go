@@ -27,6 +27,8 @@ type Config struct {
 	Defaults Defaults
 	// Version is Posthorn's, for the User-Agent.
 	Version string
+	// Observe, unless nil, is told of each change after its commit: "created", "deleted", "paused", "resumed". It must not block.
+	Observe func(tenant outbox.TenantID, name, change string)
 	// Logger defaults to silence.
 	Logger *slog.Logger
 }
@@ -48,6 +50,9 @@ type Service struct {
 func New(config Config) *Service {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Observe == nil {
+		config.Observe = func(outbox.TenantID, string, string) {}
 	}
 	s := &Service{config: config, lanes: map[string]lane{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())

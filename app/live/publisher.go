@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/realtime"
 )
@@ -56,11 +57,17 @@ func (p *Publisher) Destination(tenant outbox.TenantID, name, change string) {
 	p.soon(pace{tenant, topicBacklog}, 0)
 }
 
-// Document notifies of a new version of a document; a deletion is one, too.
-func (p *Publisher) Document(tenant outbox.TenantID, collection, id string, version int64, change string) {
-	p.publish(tenant, realtime.Notification{
-		Topic: documentTopic(collection, id), ID: id, Version: version, Change: change, Freshness: realtime.Immediate(),
-	})
+// Documents notifies of new versions of documents; a deletion is one, too.
+func (p *Publisher) Documents(tenant outbox.TenantID, versions []documents.Version) {
+	for _, v := range versions {
+		change := "changed"
+		if v.Deleted {
+			change = "deleted"
+		}
+		p.publish(tenant, realtime.Notification{
+			Topic: documentTopic(v.Collection, v.ID), ID: v.ID, Version: v.Version, Change: change, Freshness: realtime.Immediate(),
+		})
+	}
 }
 
 func (p *Publisher) publish(tenant outbox.TenantID, n realtime.Notification) {
