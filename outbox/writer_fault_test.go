@@ -262,7 +262,10 @@ func TestStoreFull(t *testing.T) {
 			return insertRow(ctx, tx, id)
 		}
 	}
-	errs := together(t, w, insert(1), big(2), insert(3), big(4), big(5), insert(6))
+	hidden := func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(errBusiness, insertRow(ctx, tx, 1), big(5)(ctx, tx)) // behind a constraint
+	}
+	errs := together(t, w, insert(1), big(2), insert(3), big(4), hidden, insert(6))
 	for i, want := range []error{nil, nil, nil, outbox.ErrStoreFull, outbox.ErrStoreFull, nil} {
 		if !errors.Is(errs[i], want) {
 			t.Errorf("command %d was answered %v, want %v", i, errs[i], want)
