@@ -17,7 +17,7 @@ type group struct {
 	now     time.Time // what the commands are told
 	taken   int       // from the queue
 	open    bool      // SQLite's transaction is open
-	alone   bool      // for one command only, run again
+	alone   bool      // for one command only
 	kept    []*waiting
 	refused []*waiting // undone, each with its own error
 	running *waiting
@@ -38,19 +38,11 @@ func (w *Writer) loop() {
 			go w.loop()
 		}
 	}()
-	if w.group.running != nil {
-		w.group.refused = append(w.group.refused, w.group.running)
-		w.group.running = nil
-		w.abandon()
-	}
 	for c := w.next(); c != nil; c = w.next() {
 		if c.between {
 			w.rest(c)
-			continue
-		}
-		w.run(c)
-		if !w.group.open && w.conn.tx.Tx != nil && w.conn.worn() {
-			w.conn.drop(context.Background())
+		} else {
+			w.run(c)
 		}
 	}
 	exited = false
@@ -60,8 +52,8 @@ func (w *Writer) loop() {
 
 // next waits for the first command of a group; nil when there will be none any more.
 func (w *Writer) next() *waiting {
-	for {
-		w.group.reset()
+	for yields := 0; ; {
+		w.clear()
 		if c := w.again.pop(); c != nil {
 			if err := w.stopped(); err != nil {
 				c.answer(err)
@@ -72,14 +64,52 @@ func (w *Writer) next() *waiting {
 		}
 		w.mu.Lock()
 		c := w.pop(false)
-		if c != nil || w.closed {
+		switch {
+		case c != nil || w.closed:
 			w.mu.Unlock()
 			return c
+		case yields < 2:
+			// The callers that were just answered send again: were the writer found idle, the first of them would go alone.
+			w.mu.Unlock()
+			yields++
+			runtime.Gosched()
+		default:
+			w.idle = true
+			w.mu.Unlock()
+			<-w.wake
+			yields = 0
 		}
-		w.parked = true
-		w.mu.Unlock()
-		<-w.wake
 	}
+}
+
+// clear makes room for the next group.
+func (w *Writer) clear() {
+	g := &w.group
+	if g.running != nil {
+		g.refused = append(g.refused, g.running) // it ended the goroutine that ran it
+		w.abandon()
+	}
+	g.reset()
+	if w.conn.tx.Tx != nil && w.conn.worn() {
+		w.conn.drop(context.Background())
+	}
+}
+
+// serve runs a command on its sender's goroutine, which is the writer's for that long: an idle writer costs a caller no switch of
+// goroutines. Whoever comes meanwhile waits for the loop.
+func (w *Writer) serve(c *waiting) {
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.group.running == nil && w.again.len() == 0 && w.first.len() == 0 && w.queue.len() == 0 && !w.closed {
+			w.idle = true
+			return
+		}
+		w.wake <- struct{}{}
+	}()
+	w.clear()
+	w.group.alone = true
+	w.run(c)
 }
 
 // pop takes the next command; w.mu is held.

@@ -72,7 +72,7 @@ type Writer struct {
 	mu     sync.Mutex
 	first  line
 	queue  line
-	parked bool
+	idle   bool  // nobody runs groups: the loop sleeps
 	closed bool  // no command is taken any more
 	err    error // why the writer has stopped for good
 	hooks  []func()
@@ -116,8 +116,8 @@ func (w *Writer) Between(ctx context.Context, fn func(ctx context.Context) error
 	return w.send(ctx, func(ctx context.Context, _ *Tx) error { return fn(ctx) }, asBetween)
 }
 
-// OnCommit has fn called after every COMMIT that changed something. It is called on the writer's own goroutine, so it must not
-// block: a send to a channel with a default case, no more.
+// OnCommit has fn called after every COMMIT that changed something. Every writer waits while it runs, so it must not block: a send
+// to a channel with a default case, no more.
 func (w *Writer) OnCommit(fn func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,6 +185,11 @@ func (w *Writer) send(ctx context.Context, fn Command, rank rank) error {
 	}
 	c := w.pool.Get().(*waiting)
 	c.fn, c.ctx, c.between = fn, ctx, rank == asBetween
+	if rank != asBetween && w.claim() {
+		w.serve(c)
+		<-c.answered
+		return w.finish(c)
+	}
 	var late <-chan time.Time
 	if deadline, ok := ctx.Deadline(); ok {
 		c.deadline = deadline
@@ -210,6 +215,11 @@ func (w *Writer) send(ctx context.Context, fn Command, rank rank) error {
 		}
 		<-c.answered
 	}
+	return w.finish(c)
+}
+
+// finish does what is left to do on the sender's goroutine.
+func (w *Writer) finish(c *waiting) error {
 	err, after := c.err, c.after
 	w.recycle(c)
 	if err == nil {
@@ -223,6 +233,17 @@ func (w *Writer) send(ctx context.Context, fn Command, rank rank) error {
 func (w *Writer) recycle(c *waiting) {
 	c.reset()
 	w.pool.Put(c)
+}
+
+// claim makes the sender the one that runs groups, if nobody does.
+func (w *Writer) claim() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	claimed := w.idle && !w.closed
+	if claimed {
+		w.idle = false
+	}
+	return claimed
 }
 
 func (w *Writer) enqueue(c *waiting, first bool) error {
@@ -246,8 +267,8 @@ func (w *Writer) enqueue(c *waiting, first bool) error {
 
 // rouse wakes the loop if it sleeps; w.mu is held.
 func (w *Writer) rouse() {
-	if w.parked {
-		w.parked = false
+	if w.idle {
+		w.idle = false
 		w.wake <- struct{}{}
 	}
 }

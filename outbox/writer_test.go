@@ -116,7 +116,7 @@ func ledger(t *testing.T, path string) []int {
 	return ids
 }
 
-// together sends commands so that they share one group: the first holds the writer until the others wait.
+// together sends commands so that they share one group: another one holds the writer until they all wait.
 func together(t *testing.T, w *outbox.Writer, commands ...outbox.Command) []error {
 	t.Helper()
 	var senders []func() error
