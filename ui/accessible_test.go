@@ -1,8 +1,6 @@
 package ui
 
-import (
-	"strings"
-)
+import "strings"
 
 // inspect lists what a reader without a mouse, without eyes or with weak ones would stumble over in what the page shows now.
 const inspect = `(() => {
@@ -65,4 +63,10 @@ func (tb *tab) accessible(where string) {
 	if wrong := eval[[]string](tb, inspect); len(wrong) > 0 {
 		tb.t.Errorf("%s:\n  %s", where, strings.Join(wrong, "\n  "))
 	}
+}
+
+// over is by how many pixels the page is wider than its window.
+func (tb *tab) over() int {
+	tb.t.Helper()
+	return eval[int](tb, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 }

@@ -3,6 +3,8 @@ package ui
 import (
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
 )
 
 // cutNoise is what the browser itself says of a connection that breaks.
@@ -46,6 +48,13 @@ func TestStreamCut(t *testing.T) {
 	a.stream.stop()
 	tb.phase("stale")
 	tb.shows("Stale since")
+	tb.accessible("a stale screen")
+	tb.shot("stale-light-desk")
+	tb.do(chromedp.EmulateViewport(360, 800))
+	if tb.over() > 0 {
+		t.Error("the stale screen reaches over the edge of a phone")
+	}
+	tb.shot("stale-light-phone")
 	time.Sleep(5 * time.Second) // long enough that several tries fail
 	a.pending(99)
 	a.stream.notify("backlog", "", 0)

@@ -3,6 +3,7 @@ import UPlot from "../vendor/uplot.js";
 import { clock, rate } from "../lib/format.js";
 import { onTheme } from "../lib/theme.js";
 
+const STEPS = [0.5, ...[1, 10, 100, 1e3, 1e4, 1e5].flatMap((n) => [n, 2 * n, 5 * n])];
 const BARS = { dispatched: "--dispatched", failed: "--dead-letter" };
 
 // A canvas knows no custom properties and no light-dark(): an element that has the colour is asked.
@@ -15,7 +16,7 @@ function colour(token, within) {
   return found;
 }
 
-const faded = (c, alpha) => c.replace(/^rgba?\(([^)]+?)(?:,\s*[\d.]+)?\)$/, (_, parts) => `rgba(${parts.split(/[\s,/]+/).slice(0, 3).join(",")},${alpha})`);
+const faded = (c, alpha) => `rgba(${c.match(/[\d.]+/g).slice(0, 3).join(", ")}, ${alpha})`;
 
 function options(box) {
   const ink = colour("--ink-3", box);
@@ -32,7 +33,7 @@ function options(box) {
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] } },
     axes: [
       { ...axis, grid: none, size: 24, space: 90, values: (_, at) => at.map((t) => clock(t * 1000).slice(0, 5)) },
-      { ...axis, size: 38, space: 44, values: (_, at) => at.map((v) => rate(v).replace(/\.0$/, "")) },
+      { ...axis, size: 38, space: 44, incrs: STEPS, values: (_, at) => at.map((v) => rate(v).replace(/\.0$/, "")) },
     ],
     series: [
       {},

@@ -42,7 +42,7 @@ export function Lanes({ backlog }) {
             <td role="cell" data-label="Dead letters" class="number">${lane.deadLetters > 0
               ? html`<a class="bad" href=${`/messages?state=dead-letter&handler=${encodeURIComponent(lane.handler)}`}>${count(lane.deadLetters)}</a>`
               : html`<span class="faint">0</span>`}</td>
-            <td role="cell" data-label="Success 5 min" class="number">${share(lane.success)}</td>
+            <td role="cell" data-label="Success" class="number">${share(lane.success)}</td>
             <td role="cell" data-label="p50 / p99" class="number">${lane.p50 == null ? html`<span class="faint">–</span>` : `${span(lane.p50)} / ${span(lane.p99)}`}</td>
           </tr>`)}
       </tbody>

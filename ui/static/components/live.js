@@ -40,7 +40,7 @@ export function LiveIndicator() {
     <span class="live" data-phase=${phase} title=${`${titles[phase] ?? ""}${since && phase !== "live" ? ` ${exact(since, false)}` : ""}`}>
       ${icon()}<span>${words(state)}</span>
     </span>
-    ${phase === "stale" && html`<button type="button" class="plain" onClick=${retryLive}>Try now</button>`}
+    ${phase === "stale" && html`<button type="button" class="plain icon" aria-label="Try the connection now" title="Try the connection now" onClick=${retryLive}>${icons.processing()}</button>`}
     ${(phase === "live" || phase === "paused") && html`<${PauseButton} phase=${phase} />`}`;
 }
 

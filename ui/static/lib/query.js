@@ -83,12 +83,28 @@ export function useCommand(action) {
   return { ...state, run, clear: () => setState({ busy: false, problem: null }) };
 }
 
+// One clock for each interval, however many parts of a view are told the time by it.
+const clocks = new Map();
+
+function onTick(interval, fn) {
+  let clock = clocks.get(interval);
+  if (!clock) {
+    clock = { fns: new Set() };
+    clock.timer = setInterval(() => document.hidden || clock.fns.forEach((each) => each(Date.now())), interval);
+    clocks.set(interval, clock);
+  }
+  clock.fns.add(fn);
+  return () => {
+    clock.fns.delete(fn);
+    if (clock.fns.size > 0) return;
+    clearInterval(clock.timer);
+    clocks.delete(interval);
+  };
+}
+
 // useNow re-renders at the interval, for times told from now.
 export function useNow(interval = 1000) {
   const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setNow(Date.now()), interval);
-    return () => clearInterval(timer);
-  }, [interval]);
+  useEffect(() => onTick(interval, setNow), [interval]);
   return now;
 }

@@ -57,42 +57,56 @@ function moment(text) {
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : "";
 }
 
+// A text keeps what is being typed, whatever the list does meanwhile, and goes into the address when the typing rests.
+function TextFilter({ name, value, set, children }) {
+  const [draft, setDraft] = useState(value);
+  const sent = useRef(value);
+  const typing = useRef(0);
+  useEffect(() => {
+    if (value === sent.current) return;
+    clearTimeout(typing.current); // somebody else changed it: the filters were cleared, or one went back
+    sent.current = value;
+    setDraft(value);
+  }, [value]);
+  useEffect(() => () => clearTimeout(typing.current), []);
+  const type = ({ target }) => {
+    setDraft(target.value);
+    clearTimeout(typing.current);
+    typing.current = setTimeout(() => {
+      sent.current = target.value.trim();
+      set(name, sent.current);
+    }, 300);
+  };
+  return children({ value: draft, onInput: type, spellcheck: false, autocomplete: "off" });
+}
+
+const setFilter = (name, value) => go(withQuery({ [name]: value, after: "" }), { replace: true, keep: true });
+
 function Filters({ filters, problem }) {
   const open = Boolean(filters.type || filters.handler || filters.from || filters.to);
   const [more, setMore] = useState(open);
-  const typing = useRef(0);
-  const set = (name, value) => {
-    clearTimeout(typing.current);
-    go(withQuery({ [name]: value, after: "" }), { replace: true, keep: true });
-  };
-  const type = (name) => (event) => {
-    const { value } = event.target;
-    clearTimeout(typing.current);
-    typing.current = setTimeout(() => set(name, value.trim()), 300);
-  };
-  useEffect(() => () => clearTimeout(typing.current), []);
   const text = (name, label, placeholder) => html`
-    <div class="field">
-      <label for="filter-${name}">${label}</label>
-      <input id="filter-${name}" value=${filters[name]} placeholder=${placeholder} onInput=${type(name)} spellcheck=${false}
-        autocomplete="off" aria-invalid=${problem?.at?.(name) ? "true" : undefined} />
-    </div>`;
+    <${TextFilter} name=${name} value=${filters[name]} set=${setFilter}>${(props) => html`
+      <div class="field">
+        <label for="filter-${name}">${label}</label>
+        <input id="filter-${name}" ...${props} placeholder=${placeholder} aria-invalid=${problem?.at?.(name) ? "true" : undefined} />
+      </div>`}<//>`;
   const day = (name, label) => html`
     <div class="field">
       <label for="filter-${name}">${label}</label>
-      <input id="filter-${name}" type="datetime-local" step="1" value=${filters[name]} onChange=${(event) => set(name, event.target.value)} />
+      <input id="filter-${name}" type="datetime-local" step="1" value=${filters[name]} onChange=${(event) => setFilter(name, event.target.value)} />
     </div>`;
   return html`
     <form class="filters" role="search" aria-label="Messages" onSubmit=${(event) => event.preventDefault()}>
       <div class="first">
-        <div class="field search">
-          <label for="search">Search <kbd aria-hidden="true">/</kbd></label>
-          <input id="search" type="search" value=${filters.q} placeholder="Text of an id or an error" onInput=${type("q")}
-            spellcheck=${false} autocomplete="off" aria-keyshortcuts="/" />
-        </div>
+        <${TextFilter} name="q" value=${filters.q} set=${setFilter}>${(props) => html`
+          <div class="field search">
+            <label for="search">Search <kbd aria-hidden="true">/</kbd></label>
+            <input id="search" type="search" ...${props} placeholder="Text of an id or an error" aria-keyshortcuts="/" />
+          </div>`}<//>
         <div class="field">
           <label for="filter-state">State</label>
-          <select id="filter-state" onChange=${(event) => set("state", event.target.value)}>
+          <select id="filter-state" onChange=${(event) => setFilter("state", event.target.value)}>
             <option value="" selected=${!filters.state}>Any</option>
             ${STATES.map((state) => html`<option value=${state} selected=${filters.state === state}>${stateWord(state)}</option>`)}
           </select>
