@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
@@ -61,6 +62,7 @@ type Appliance struct {
 	dispatcher   *outbox.Dispatcher
 	destinations *destinations.Service
 	handler      http.Handler
+	url          atomic.Pointer[string] // where it listens; empty before it does
 
 	closing sync.Once
 	closed  error
@@ -75,6 +77,7 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 		return nil, fmt.Errorf("find data folder: %w", err)
 	}
 	a := &Appliance{options: options, logger: options.Logger}
+	a.url.Store(new(string))
 	defer func() {
 		if err != nil {
 			_ = a.Close(context.WithoutCancel(ctx))

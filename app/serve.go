@@ -120,6 +120,8 @@ func (s *serving) listen(address string) (Ready, error) {
 		defer cancel()
 		_ = s.hub.Drain(ctx)
 	})
+	url := urlOf(tcp, s.options.Config.TLS != nil)
+	s.url.Store(&url)
 	for _, listener := range []net.Listener{socket, tcp} {
 		s.background.Go(func() {
 			if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -127,7 +129,7 @@ func (s *serving) listen(address string) (Ready, error) {
 			}
 		})
 	}
-	return Ready{URL: urlOf(tcp, s.options.Config.TLS != nil), Socket: socket.Addr().String(), PID: os.Getpid(), Version: s.options.Build.Version}, nil
+	return Ready{URL: url, Socket: socket.Addr().String(), PID: os.Getpid(), Version: s.options.Build.Version}, nil
 }
 
 // recognize gives requests on the unix socket the principal that the kernel vouches for. Without one they need an API token like any other.

@@ -41,6 +41,8 @@ type Deps struct {
 
 	// Sessions signs browsers in and out; nil: there are none.
 	Sessions *session.Sessions
+	// URL is the address under which this machine reaches the API. Defaults to none, so that links are paths.
+	URL func() string
 	// Routes are served beside the API's own: the live events, the session, the UI at "/". Optional.
 	Routes []Route
 	// Hosts are the names, beside those of the loopback and the address that was dialled, by which callers may reach this API. Optional.
@@ -87,6 +89,9 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	if deps.Logger == nil {
 		deps.Logger = slog.New(slog.DiscardHandler)
+	}
+	if deps.URL == nil {
+		deps.URL = func() string { return "" }
 	}
 	s := &server{Deps: deps, mux: http.NewServeMux(), methods: map[string][]string{}, public: map[string]bool{}}
 	s.huma = humago.New(s.mux, huma.Config{OpenAPI: s.describe()})

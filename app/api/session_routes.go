@@ -23,9 +23,9 @@ type sessionView struct {
 	Freshness mediator.Freshness `json:"freshness"`
 }
 
-// linkView is a setup link without the part that only the caller knows: by which name the browser reaches this host.
+// linkView is a setup link.
 type linkView struct {
-	Path      string    `json:"path" doc:"append it to the address of the UI"`
+	URL       string    `json:"url" doc:"under the address that the program listens on; behind a proxy, put its own name before the path"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -87,6 +87,6 @@ func (s *server) sessionRoutes() {
 			return reply{}, err
 		}
 		text, expires := s.Sessions.Links.New(by)
-		return reply{http.StatusCreated, linkView{Path: "/setup#token=" + text, ExpiresAt: expires}}, nil
+		return reply{http.StatusCreated, linkView{URL: s.URL() + "/setup#token=" + text, ExpiresAt: expires}}, nil
 	})
 }

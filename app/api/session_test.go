@@ -44,11 +44,11 @@ func TestSetupLinkSignsInOnce(t *testing.T) {
 	t.Parallel()
 	b, _, ended := newSessionBed(t)
 	made := b.post(t, "/v1/session/links", "")
-	var link struct{ Path string }
+	var link struct{ URL string }
 	if err := json.Unmarshal([]byte(made.body), &link); err != nil || made.status != http.StatusCreated {
 		t.Fatalf("%d %s", made.status, made.body)
 	}
-	_, secret, _ := strings.Cut(link.Path, "#token=")
+	_, secret, _ := strings.Cut(link.URL, "#token=")
 	cookie := b.cookie(t, `{"setup":"`+secret+`"}`)
 	if again := b.send(t, "", http.MethodPost, "/v1/session", `{"setup":"`+secret+`"}`); again.status != 401 || again.problem(t).Code != "bad-proof" {
 		t.Errorf("second use: %d %s", again.status, again.body)

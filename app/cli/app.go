@@ -65,6 +65,8 @@ func App(deps Deps) *cli.App {
 			messagesCommand(deps),
 			destinationsCommand(deps),
 			backlogCommand(deps),
+			tailCommand(deps),
+			linkCommand(deps),
 			recordsCommand(deps),
 			tokensCommand(deps),
 			sinkCommand(deps),

@@ -18,7 +18,9 @@ type banner struct {
 	Log      string `json:"log"`
 	PID      int    `json:"pid"`
 	Version  string `json:"version"`
-	program  string
+	// Link signs a browser in, once.
+	Link    string `json:"link"`
+	program string
 }
 
 // called is how a shell in the current folder calls a program.
@@ -52,6 +54,7 @@ func (s *screen) hello(b banner) {
 	title := s.paint("1", "Posthorn demo")
 	fmt.Fprintf(s.out, "\n%s  %s\n\n", title, b.Version)
 	for _, row := range [][2]string{
+		{"open", s.paint("1", b.Link) + "  (signs your browser in, once)"},
 		{"API", b.URL},
 		{"data", b.DataDir + "  (delete it to start afresh)"},
 		{"receiver", b.Receiver + "  (keeps its journal in " + b.Journal + ")"},

@@ -74,8 +74,13 @@ func (d *demo) ready(life, work context.Context, said ready) {
 	first := false
 	d.once.Do(func() {
 		first = true
+		var link struct{ URL string }
+		if err := api.Do(life, http.MethodPost, "/v1/session/links", nil, &link); err != nil {
+			link.URL = "posthorn link --data-dir " + quote(d.config.DataDir) + " makes one"
+		}
 		d.screen.hello(banner{
-			URL: said.URL, DataDir: d.config.DataDir, Token: d.folder.token(), Receiver: d.receiver.url(), Journal: d.folder.journal(),
+			Link: link.URL,
+			URL:  said.URL, DataDir: d.config.DataDir, Token: d.folder.token(), Receiver: d.receiver.url(), Journal: d.folder.journal(),
 			Log: d.folder.log(), PID: said.PID, Version: said.Version, program: called(d.config.Executable),
 		})
 		if d.config.Every > 0 {
