@@ -66,6 +66,9 @@ func (d *Dispatcher) Remove(ctx context.Context, name HandlerName, reason string
 			if _, err := tx.Tx.Tx.ExecContext(ctx, `DELETE FROM outbox_lanes WHERE handler = ?`, string(name)); err != nil {
 				return err
 			}
+			if _, err := tx.Tx.Tx.ExecContext(ctx, `DELETE FROM outbox_backfills WHERE handler = ?`, string(name)); err != nil {
+				return err
+			}
 			stmt, err := tx.Stmt(ctx, raiseFence)
 			if err != nil {
 				return err
@@ -97,18 +100,37 @@ func (d *Dispatcher) Hold(ctx context.Context, name HandlerName, reason string) 
 		_, err := tx.Tx.Tx.ExecContext(ctx, `INSERT INTO outbox_lanes(handler, held_at, reason) VALUES (?, ?, ?)
 			ON CONFLICT (handler) DO UPDATE SET reason = excluded.reason`, string(name), micros(tx.Now), reason)
 		return err
-	}, reason)
+	}, &reason)
 }
 
-// Resume lets a held lane flow again.
+// Resume lets a held lane flow again; one whose backfill is not all in, as soon as it is.
 func (d *Dispatcher) Resume(ctx context.Context, name HandlerName) error {
-	return d.setHold(ctx, name, func(ctx context.Context, tx *Tx) error {
-		_, err := tx.Tx.Tx.ExecContext(ctx, `DELETE FROM outbox_lanes WHERE handler = ?`, string(name))
+	left := ""
+	return d.setHold(ctx, name, func(ctx context.Context, tx *Tx) (err error) {
+		left, err = ReleaseLane(ctx, tx, name)
 		return err
-	}, "")
+	}, &left)
 }
 
-func (d *Dispatcher) setHold(ctx context.Context, name HandlerName, change Command, reason string) error {
+// ReleaseLane ends a stored hold, in a transaction that changes more than that; Resume has the running lane follow it. It returns the hold
+// that is left: a backfill keeps its own.
+func ReleaseLane(ctx context.Context, tx *Tx, name HandlerName) (left string, err error) {
+	if _, err := execCount(ctx, tx, `DELETE FROM outbox_lanes WHERE handler = ?`, string(name)); err != nil {
+		return "", fmt.Errorf("release %s: %w", name, err)
+	}
+	n, err := execCount(ctx, tx, holdWhileBackfilled, micros(tx.Now), BackfillHold, string(name))
+	if err != nil {
+		return "", fmt.Errorf("release %s: %w", name, err)
+	}
+	if n == 1 {
+		left = BackfillHold
+	}
+	return left, nil
+}
+
+const holdWhileBackfilled = `INSERT INTO outbox_lanes(handler, held_at, reason) SELECT handler, ?, ? FROM outbox_backfills WHERE handler = ? AND finished_at IS NULL`
+
+func (d *Dispatcher) setHold(ctx context.Context, name HandlerName, change Command, reason *string) error {
 	d.mu.Lock()
 	l := d.lanes[name]
 	d.mu.Unlock()
@@ -119,7 +141,7 @@ func (d *Dispatcher) setHold(ctx context.Context, name HandlerName, change Comma
 		return fmt.Errorf("hold %s: %w", name, err)
 	}
 	d.mu.Lock()
-	l.held, l.dirty, l.next = reason, true, time.Time{}
+	l.held, l.dirty, l.next = *reason, true, time.Time{}
 	d.suspected = true
 	d.mu.Unlock()
 	d.signal()

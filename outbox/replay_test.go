@@ -140,7 +140,9 @@ func TestOperatorIsRefused(t *testing.T) {
 	if !errors.As(err, &conflict) || conflict.Want != StatePending {
 		t.Errorf("cancel of a dead letter: %v", err)
 	}
-	_, err = change(t, b, func(ctx context.Context, tx *Tx) ([]DeliveryID, error) { return d.Resend(ctx, tx, operator, "none", "") })
+	_, err = change(t, b, func(ctx context.Context, tx *Tx) ([]DeliveryID, error) {
+		return d.Resend(ctx, tx, operator, "none", "")
+	})
 	if !errors.Is(err, ErrNoMessage) {
 		t.Errorf("resend of no message: %v", err)
 	}
@@ -181,7 +183,9 @@ func TestReplayKeepsTheOrder(t *testing.T) {
 		free func(ctx context.Context, d *Dispatcher, tx *Tx) (Change, error)
 		want string // the order in which the messages arrive
 	}{
-		{"replayed", func(ctx context.Context, d *Dispatcher, tx *Tx) (Change, error) { return d.Replay(ctx, tx, operator, 1) }, "1 1 2 3"},
+		{"replayed", func(ctx context.Context, d *Dispatcher, tx *Tx) (Change, error) {
+			return d.Replay(ctx, tx, operator, 1)
+		}, "1 1 2 3"},
 		{"skipped", func(ctx context.Context, d *Dispatcher, tx *Tx) (Change, error) { return d.Skip(ctx, tx, operator, 1) }, "1 2 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

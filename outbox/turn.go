@@ -84,7 +84,8 @@ func (d *Dispatcher) plan() *turn {
 			t.suspects = append(t.suspects, l)
 		}
 	}
-	if len(t.outcomes) == 0 && len(t.overdue) == 0 && len(t.looks) == 0 && len(t.suspects) == 0 {
+	// What arrived is counted although no lane may take it now.
+	if !d.arrived && len(t.outcomes) == 0 && len(t.overdue) == 0 && len(t.looks) == 0 && len(t.suspects) == 0 {
 		return nil
 	}
 	d.arrived = false

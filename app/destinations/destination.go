@@ -78,7 +78,7 @@ func (d Destination) State() State {
 	switch {
 	case d.Hold == "":
 		return Flowing
-	case isPause(d.Hold):
+	case isPause(d.Hold), d.Hold == outbox.BackfillHold:
 		return Paused
 	default:
 		return Disabled

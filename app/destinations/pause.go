@@ -76,10 +76,9 @@ func (s *Service) change(ctx context.Context, c mediator.Command, destination, a
 			return d, err
 		}
 		if d.Hold != reason {
-			if err := hold(ctx, work.Tx, d.Name, reason); err != nil {
+			if d.Hold, err = hold(ctx, work.Tx, d.Name, reason); err != nil {
 				return d, err
 			}
-			d.Hold = reason
 		}
 		return d, access.Audit(ctx, work.Tx, work.By, action, d.Name, detail)
 	})
@@ -96,7 +95,7 @@ func (s *Service) change(ctx context.Context, c mediator.Command, destination, a
 
 // follow brings the running lane to the stored hold.
 func (s *Service) follow(ctx context.Context, d Destination) error {
-	if d.Hold == "" {
+	if d.Hold == "" || d.Hold == outbox.BackfillHold {
 		return s.config.Dispatcher.Resume(ctx, outbox.HandlerName(d.Name))
 	}
 	return s.config.Dispatcher.Hold(ctx, outbox.HandlerName(d.Name), d.Hold)

@@ -118,18 +118,16 @@ func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
 }
 
 // hold writes a lane's hold, or takes it away for an empty reason.
-func hold(ctx context.Context, tx *outbox.Tx, name, reason string) error {
-	var err error
-	if reason == "" {
-		_, err = tx.Tx.Tx.ExecContext(ctx, `DELETE FROM outbox_lanes WHERE handler = ?`, name)
-	} else {
-		_, err = tx.Tx.Tx.ExecContext(ctx, `INSERT INTO outbox_lanes(handler, held_at, reason) VALUES (?, ?, ?)
-			ON CONFLICT (handler) DO UPDATE SET held_at = excluded.held_at, reason = excluded.reason`, name, tx.Now.UnixMicro(), reason)
+func hold(ctx context.Context, tx *outbox.Tx, name, reason string) (string, error) {
+	if reason == "" || reason == outbox.BackfillHold {
+		return outbox.ReleaseLane(ctx, tx, outbox.HandlerName(name))
 	}
+	_, err := tx.Tx.Tx.ExecContext(ctx, `INSERT INTO outbox_lanes(handler, held_at, reason) VALUES (?, ?, ?)
+		ON CONFLICT (handler) DO UPDATE SET held_at = excluded.held_at, reason = excluded.reason`, name, tx.Now.UnixMicro(), reason)
 	if err != nil {
-		return fmt.Errorf("hold destination %s: %w", name, err)
+		return "", fmt.Errorf("hold destination %s: %w", name, err)
 	}
-	return nil
+	return reason, nil
 }
 
 // Sealed counts the destinations whose signing secrets are sealed.

@@ -1,0 +1,208 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// RetentionRules say what is kept. A message goes whole, with its deliveries and their attempts, when each of its deliveries may go. A
+// delivery that is pending or processing never may.
+type RetentionRules struct {
+	// Dispatched is the age, since its completion, at which a dispatched delivery may go.
+	Dispatched time.Duration
+	// DispatchedCount is how many of the latest messages are kept; a dispatched delivery of an older one may go whatever its age.
+	DispatchedCount int64
+	// DeadLetters is the age, since it was given up, at which a dead letter may go. Neither count nor Full touches one.
+	DeadLetters time.Duration
+	// Inbox is how long it is remembered that a message was handled once the message is gone: the longest retry horizon.
+	Inbox time.Duration
+}
+
+// DefaultRetention keeps dispatched messages for 7 days, the latest million at most, and dead letters for 90 days.
+var DefaultRetention = RetentionRules{Dispatched: 7 * 24 * time.Hour, DispatchedCount: 1_000_000, DeadLetters: 90 * 24 * time.Hour, Inbox: 90 * 24 * time.Hour}
+
+// RetentionConfig is what a Retention needs.
+type RetentionConfig struct {
+	// Writer and Read are the store's. Required.
+	Writer *Writer
+	Read   *bun.DB
+	// Dispatcher, unless nil, is the one whose counts follow the dead letters that are removed.
+	Dispatcher *Dispatcher
+	// Rules are asked for in each round. Defaults to DefaultRetention.
+	Rules func() RetentionRules
+	// Full says that the store has used up its room: then dispatched deliveries may go at once. Defaults to never.
+	Full func() bool
+	// Logger defaults to none.
+	Logger *slog.Logger
+	// Now is the wall clock. Defaults to time.Now.
+	Now func() time.Time
+}
+
+// Retention removes what need not be kept. It walks the messages in commit order with a cursor in memory, looks at them through the reader
+// pool, and deletes in short commands with pauses in between, so that whoever stages does not feel it.
+type Retention struct {
+	config RetentionConfig
+
+	round sync.Mutex // one at a time
+	clock clockWatch
+	head  int64 // behind what earlier rounds have removed, or found to be kept
+	sweep int64 // goes round slowly, for what became removable behind the head
+}
+
+// NewRetention prepares a retention. Call Round now and then, or Run.
+func NewRetention(config RetentionConfig) (*Retention, error) {
+	if config.Writer == nil || config.Read == nil {
+		return nil, errors.New("new retention: Writer and Read are required")
+	}
+	if config.Rules == nil {
+		config.Rules = func() RetentionRules { return DefaultRetention }
+	}
+	if config.Full == nil {
+		config.Full = func() bool { return false }
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	return &Retention{config: config}, nil
+}
+
+// Purged is what a round did.
+type Purged struct {
+	// Messages that were removed, and Remembered, the marks of handled messages that were forgotten.
+	Messages, Remembered int64
+	// Paused is for how much more uptime nothing is removed, because the clock jumped ahead.
+	Paused time.Duration
+}
+
+// sweepWindows is how many windows of old messages one round looks at again.
+const sweepWindows = 20
+
+// Run makes rounds until ctx ends.
+func (r *Retention) Run(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		purged, err := r.Round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.config.Logger.Warn("retention waits", "error", err)
+		case purged.Messages > 0:
+			r.config.Logger.Info("old messages removed", "messages", purged.Messages)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Round removes what the rules let go, and returns when there is no more of it or ctx ends.
+func (r *Retention) Round(ctx context.Context) (Purged, error) {
+	r.round.Lock()
+	defer r.round.Unlock()
+	var done Purged
+	var err error
+	if done.Paused, err = r.clock.look(ctx, r.config); err != nil || done.Paused > 0 {
+		return done, err
+	}
+	rules := r.config.Rules()
+	bounds, err := r.bounds(ctx, rules)
+	if err != nil {
+		return done, err
+	}
+	for {
+		w, err := r.purgeWindow(ctx, bounds, r.head, &done)
+		if err != nil {
+			return done, err
+		}
+		// What follows a message that is young is younger still, or will be looked at when its turn has come.
+		if w.last == 0 || w.young && w.purged == 0 {
+			break
+		}
+		r.head = w.last
+	}
+	for range sweepWindows {
+		w, err := r.purgeWindow(ctx, bounds, r.sweep, &done)
+		if err != nil {
+			return done, err
+		}
+		r.sweep = w.last
+		if w.last == 0 || w.last >= r.head {
+			r.sweep = 0
+			break
+		}
+	}
+	done.Remembered, err = r.forget(ctx, r.config.Now().Add(-rules.Inbox))
+	return done, err
+}
+
+// bounds are the rules as of one round.
+type bounds struct{ dispatched, dead, beyond int64 }
+
+func (r *Retention) bounds(ctx context.Context, rules RetentionRules) (bounds, error) {
+	now := r.config.Now()
+	b := bounds{dispatched: micros(now.Add(-rules.Dispatched)), dead: micros(now.Add(-rules.DeadLetters))}
+	if r.config.Full() {
+		b.dispatched = micros(now)
+	}
+	var last int64
+	if err := r.config.Read.DB.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM outbox_messages`).Scan(&last); err != nil {
+		return b, fmt.Errorf("find latest message: %w", err)
+	}
+	b.beyond = last - rules.DispatchedCount
+	return b, nil
+}
+
+const deleteRemembered = `DELETE FROM outbox_inbox WHERE (handler, tenant, message) IN
+(SELECT handler, tenant, message FROM outbox_inbox INDEXED BY outbox_inbox_purged WHERE purged_at IS NOT NULL AND purged_at < ? ORDER BY purged_at LIMIT ?)`
+
+// forget removes the marks of handled messages that have been gone for long enough.
+func (r *Retention) forget(ctx context.Context, before time.Time) (forgotten int64, err error) {
+	for {
+		var n int64
+		err := r.paced(ctx, func(ctx context.Context, tx *Tx) (err error) {
+			n, err = execCount(ctx, tx, deleteRemembered, micros(before), purgeBatch)
+			return err
+		})
+		if err != nil {
+			return forgotten, fmt.Errorf("forget handled messages: %w", err)
+		}
+		forgotten += n
+		if n < purgeBatch {
+			return forgotten, nil
+		}
+	}
+}
+
+// paced runs one command and rests for three times as long as it took, so that it takes no more than a quarter of the writer.
+func (r *Retention) paced(ctx context.Context, fn Command) error {
+	var took time.Duration
+	err := r.config.Writer.Do(ctx, func(ctx context.Context, tx *Tx) error {
+		began := time.Now()
+		defer func() { took = time.Since(began) }()
+		return fn(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	rest := time.NewTimer(max(2*time.Millisecond, 3*took))
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-rest.C:
+		return nil
+	}
+}
