@@ -155,12 +155,13 @@ func (w *Writer) run(c *waiting) {
 	g.started = time.Now()
 	g.now = w.cfg.Now().UTC().Truncate(time.Microsecond)
 	for ; c != nil; c = w.join() {
-		if !c.start() {
-			continue
-		}
+		// First the transaction, which may have to wait for another process: until then the sender may leave.
 		if err := w.begin(); err != nil {
 			w.turnAway(c, storeError(err))
 			return
+		}
+		if !c.start() {
+			continue
 		}
 		if !w.execute(c) {
 			w.abandon()
@@ -213,17 +214,16 @@ func (w *Writer) turnAway(c *waiting, err error) {
 		w.fail(err)
 	}
 	g := &w.group
-	g.kept = append(g.kept, c)
-	for !g.alone && g.taken < w.cfg.GroupMax {
-		w.mu.Lock()
-		c := w.pop(false)
-		w.mu.Unlock()
-		if c == nil {
-			break
-		}
+	for c != nil {
 		if c.start() {
 			g.kept = append(g.kept, c)
 		}
+		if g.alone || g.taken >= w.cfg.GroupMax {
+			break
+		}
+		w.mu.Lock()
+		c = w.pop(false)
+		w.mu.Unlock()
 	}
 	for _, c := range g.kept {
 		c.answer(err)

@@ -150,7 +150,7 @@ func readPragma(ctx context.Context, q driver.QueryerContext, pragma string) (st
 	}
 	defer rows.Close()
 	value := make([]driver.Value, len(rows.Columns()))
-	if err := rows.Next(value); err == io.EOF || err == nil && len(value) == 0 {
+	if err := rows.Next(value); errors.Is(err, io.EOF) || err == nil && len(value) == 0 {
 		return "", nil
 	} else if err != nil {
 		return "", err

@@ -105,7 +105,7 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 	opened := &Store{file: f, logger: opt.Logger}
 	defer func() {
 		if err != nil {
-			opened.closePools()
+			_ = opened.closePools() // err says what matters
 		}
 	}()
 	for _, p := range []struct {
