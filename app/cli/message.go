@@ -44,6 +44,7 @@ type delivery struct {
 	FailureClass  string      `json:"failure_class"`
 	CompletedAt   *time.Time  `json:"completed_at"`
 	Blocked       bool        `json:"blocked"`
+	Held          bool        `json:"held"`
 	Suppressed    bool        `json:"suppressed"`
 	Attempts      []attempt   `json:"attempts"`
 	Replays       []replay    `json:"replays"`
@@ -165,6 +166,8 @@ func showDelivery(out *terminal, d delivery) {
 			clean(d.FailureClass)+", "+firstLine(d.LastError))
 	case d.State == "processing":
 		out.printf("  attempt %-3d under way  fence %d\n", d.Attempt, d.Fence)
+	case d.Held:
+		out.printf("  held: its handler does not flow; posthorn backlog says why\n")
 	case d.Blocked:
 		out.printf("  waits for an earlier message of its ordering key\n")
 	case d.NextAttemptAt != nil && d.Attempt > 0:

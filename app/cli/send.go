@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,8 +151,7 @@ func withPayload(message outgoing, payload []byte) (json.RawMessage, error) {
 		}
 		payload = []byte(`"` + base64.StdEncoding.EncodeToString(payload) + `"`)
 	}
-	body := append(head[:len(head)-1], field...)
-	return append(append(body, payload...), '}'), nil
+	return slices.Concat(head[:len(head)-1], field, payload, []byte{'}'}), nil
 }
 
 // moment reads a time: RFC 3339, or a duration from now; "" is none.

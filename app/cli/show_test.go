@@ -58,6 +58,7 @@ func TestShow(t *testing.T) {
 			{"id":8,"handler":"ledger","state":"dead-letter","attempt":1,"charged":1,"fence":92,"completed_at":"2026-03-14T10:59:31Z","failure_class":"rejected","last_error":"answered 400"},
 			{"id":9,"handler":"mail","state":"pending","attempt":1,"charged":1,"fence":93,"next_attempt_at":"2026-03-14T11:02:00Z"},
 			{"id":10,"handler":"stats","state":"pending","blocked":true,"next_attempt_at":"2026-03-14T10:59:00Z"},
+			{"id":12,"handler":"archive","state":"pending","held":true,"next_attempt_at":"2026-03-14T10:59:00Z"},
 			{"id":11,"handler":"map","state":"processing","attempt":1,"fence":94}]}`, message("{\"order\": 1001}\n")},
 		{"message-binary", `{"id":"c","type":"scan","schema_version":1,"content_type":"image/png","state":"pending","occurred_at":"2026-03-14T10:59:00Z","deliver_at":"2026-03-15T10:59:00Z","deliveries":[]}`, message("\x89PNG\xff")},
 		{"destination-created", `{"name":"shop","types":["order-*"],"url":"https://shop.example/hook","secret":"whsec_c2VjcmV0"}`, showCreated},
