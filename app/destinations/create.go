@@ -56,7 +56,7 @@ func (c create) Validate() error {
 		}
 	case File:
 		if err := file.CheckPath(c.Path, c.service.config.Files); err != nil {
-			v.Add("/path", err.Error())
+			v.Add("/path", strings.TrimPrefix(err.Error(), file.ErrInvalidPath.Error()+": "))
 		}
 		if c.URL != "" {
 			v.Add("/url", "belongs to the kind webhook")
