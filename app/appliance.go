@@ -102,6 +102,9 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if err := a.dispatcher.Start(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.destinations.ContinueBackfills(ctx); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/api"
+	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/emits"
 	"github.com/posthorn/posthorn/app/live"
@@ -38,6 +39,7 @@ func (a *Appliance) openFaces(context.Context, *records.Set) error {
 	judge := emits.Judge{Records: a.Records, DataDir: a.options.DataDir}
 	a.handler, err = api.New(api.Deps{
 		Mediator: a.mediator, Documents: documents.New(a.mediator, judge, a.live.Documents), Messages: messages.New(a.mediator, judge),
+		Deliveries:   deliveries.New(a.mediator, a.dispatcher),
 		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, URL: func() string { return *a.url.Load() }, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
 		Writer: a.store.Writer, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
 		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub)}, {Pattern: "/", Handler: console, Public: true}},

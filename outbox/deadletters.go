@@ -34,6 +34,9 @@ type DeadLetterRef struct {
 
 // DeadLetterPlace is where a search goes on: behind this delivery of this handler. The zero value is the beginning.
 type DeadLetterPlace struct {
+	// Fence is the latest when the search began. What died under a later one is not found, whatever the clock says: a bulk replay never meets
+	// again what it has replayed itself.
+	Fence   Fence
 	Handler HandlerName
 	ID      DeliveryID
 }
@@ -43,7 +46,7 @@ WHERE state = 'dead-letter' AND handler = ? AND id > ? ORDER BY id LIMIT ?`
 
 const matchDead = `SELECT d.id, d.handler, d.failure_class, d.fence
 FROM json_each(:ids) j CROSS JOIN outbox_deliveries d ON d.id = j.value CROSS JOIN outbox_messages m ON m.seq = d.seq
-WHERE d.state = 'dead-letter' AND d.tenant = :tenant
+WHERE d.state = 'dead-letter' AND d.tenant = :tenant AND d.fence <= :fence
   AND (:class = '' OR d.failure_class = :class) AND (:type = '' OR m.type GLOB :type)
   AND (:from IS NULL OR m.occurred_at >= :from) AND (:to IS NULL OR m.occurred_at < :to)
   AND (:failed_from IS NULL OR d.completed_at >= :failed_from) AND (:failed_to IS NULL OR d.completed_at < :failed_to)
@@ -62,9 +65,14 @@ func (d *Dispatcher) FindDeadLetters(ctx context.Context, f DeadLetters, after D
 		return nil, next, false, fmt.Errorf("find dead letters: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
+	if after.Fence == 0 {
+		if err := tx.QueryRowContext(ctx, `SELECT value FROM posthorn_meta WHERE name = 'fence'`).Scan(&after.Fence); err != nil {
+			return nil, next, false, fmt.Errorf("read latest fence: %w", err)
+		}
+	}
 	first, _ := slices.BinarySearch(handlers, after.Handler)
 	for _, handler := range handlers[first:] {
-		place := DeadLetterPlace{Handler: handler}
+		place := DeadLetterPlace{Fence: after.Fence, Handler: handler}
 		if handler == after.Handler {
 			place.ID = after.ID
 		}
@@ -75,7 +83,7 @@ func (d *Dispatcher) FindDeadLetters(ctx context.Context, f DeadLetters, after D
 		if len(looked) == 0 {
 			continue
 		}
-		if found, err = f.match(ctx, tx, looked, limit); err != nil {
+		if found, err = f.match(ctx, tx, after.Fence, looked, limit); err != nil {
 			return nil, next, false, fmt.Errorf("find dead letters of %s: %w", handler, err)
 		}
 		place.ID = DeliveryID(looked[len(looked)-1])
@@ -87,11 +95,11 @@ func (d *Dispatcher) FindDeadLetters(ctx context.Context, f DeadLetters, after D
 	return nil, next, true, nil
 }
 
-func (f DeadLetters) match(ctx context.Context, tx *sql.Tx, looked []int64, limit int) ([]DeadLetterRef, error) {
+func (f DeadLetters) match(ctx context.Context, tx *sql.Tx, fence Fence, looked []int64, limit int) ([]DeadLetterRef, error) {
 	rows, err := tx.QueryContext(ctx, matchDead,
 		sql.Named("ids", intList(looked)), sql.Named("tenant", string(f.Tenant)), sql.Named("class", string(f.Class)), sql.Named("type", f.Type),
 		sql.Named("from", optionalTime(f.From)), sql.Named("to", optionalTime(f.To)), sql.Named("text", f.Text),
-		sql.Named("failed_from", optionalTime(f.FailedFrom)), sql.Named("failed_to", optionalTime(f.FailedTo)), sql.Named("limit", limit))
+		sql.Named("fence", int64(fence)), sql.Named("failed_from", optionalTime(f.FailedFrom)), sql.Named("failed_to", optionalTime(f.FailedTo)), sql.Named("limit", limit))
 	if err != nil {
 		return nil, err
 	}

@@ -88,6 +88,11 @@ func failureOf(ctx context.Context, err error) *Failure {
 	return &Failure{Class: Failed, Err: err}
 }
 
+// Failures lists the classes of what did not deliver: those that a dead letter can have.
+func Failures() []Class {
+	return []Class{Throttled, Unreachable, Failed, Rejected, Gone, Snoozed, Interrupted, Cancelled, Skipped, Expired, Corrupt}
+}
+
 // charged reports whether an attempt that ended so counts towards the retry bound.
 func (c Class) charged() bool {
 	switch c {

@@ -50,9 +50,13 @@ func (o Operator) validate() error {
 	if o.Tenant == "" || o.Actor == "" {
 		return errors.New("an operator has a tenant and a name")
 	}
-	n := utf8.RuneCountInString(o.Reason)
-	if strings.TrimSpace(o.Reason) == "" || n > MaxReason || !utf8.ValidString(o.Reason) ||
-		strings.ContainsFunc(o.Reason, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	return JudgeReason(o.Reason)
+}
+
+// JudgeReason answers ErrNoReason to a reason that no operator may give.
+func JudgeReason(reason string) error {
+	if strings.TrimSpace(reason) == "" || utf8.RuneCountInString(reason) > MaxReason || !utf8.ValidString(reason) ||
+		strings.ContainsFunc(reason, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return ErrNoReason
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/mediator"
@@ -27,6 +28,7 @@ type Deps struct {
 	Mediator     *mediator.Mediator
 	Documents    *documents.Module
 	Messages     *messages.Module
+	Deliveries   *deliveries.Module
 	Destinations *destinations.Service
 	Tokens       *access.Tokens
 	// Records gives the records in effect.
@@ -83,7 +85,7 @@ type server struct {
 
 // New assembles the API.
 func New(deps Deps) (http.Handler, error) {
-	if deps.Mediator == nil || deps.Documents == nil || deps.Messages == nil || deps.Destinations == nil || deps.Tokens == nil ||
+	if deps.Mediator == nil || deps.Documents == nil || deps.Messages == nil || deps.Deliveries == nil || deps.Destinations == nil || deps.Tokens == nil ||
 		deps.Records == nil || deps.Dispatcher == nil || deps.Writer == nil {
 		return nil, errors.New("new API: a required field of Deps is nil")
 	}
@@ -97,7 +99,9 @@ func New(deps Deps) (http.Handler, error) {
 	s.huma = humago.New(s.mux, huma.Config{OpenAPI: s.describe()})
 	s.documentRoutes()
 	s.messageRoutes()
+	s.deliveryRoutes()
 	s.destinationRoutes()
+	s.backfillRoutes()
 	s.tokenRoutes()
 	if s.Sessions != nil {
 		s.sessionRoutes()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/api"
+	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/emits"
@@ -93,7 +94,7 @@ func newBed(t *testing.T, change func(*api.Deps), more ...func(*store.Store, *ap
 	service := destinations.New(destinations.Config{Mediator: m, Writer: db.Writer, Read: db.Read, Dispatcher: dispatcher, Key: key, Egress: policy,
 		Defaults: destinations.Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour}})
 	t.Cleanup(service.Close)
-	b := &bed{store: db, tokens: map[access.Role]string{}, deps: api.Deps{Mediator: m, Documents: documents.New(m, judge, nil), Messages: messages.New(m, judge),
+	b := &bed{store: db, tokens: map[access.Role]string{}, deps: api.Deps{Mediator: m, Documents: documents.New(m, judge, nil), Messages: messages.New(m, judge), Deliveries: deliveries.New(m, dispatcher),
 		Destinations: service, Tokens: access.NewTokens(db.Writer, db.Read), Records: current, Dispatcher: dispatcher, Writer: db.Writer, Version: "test"}}
 	err = db.Writer.Do(t.Context(), func(ctx context.Context, tx *outbox.Tx) error {
 		return outbox.DeclareTypes(ctx, tx, []outbox.TypeVersion{{Type: "order-placed", SchemaVersion: 1}})
