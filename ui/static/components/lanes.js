@@ -23,7 +23,7 @@ export function Lanes({ backlog }) {
   }
   const urgency = (lane) => (lane.deadLetters > 0 ? 2 : 0) + (lane.hold ? 1 : 0);
   const lanes = [...backlog.lanes].sort((a, b) => urgency(b) - urgency(a) || a.handler.localeCompare(b.handler));
-  const most = Math.max(1, ...lanes.map((lane) => lane.pending));
+  const most = Math.max(50, ...lanes.map((lane) => lane.pending));
   return html`
     <div class="scroll" tabindex="0" role="region" aria-label="Lanes">
     <table class="table lanes" role="table">

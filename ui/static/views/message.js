@@ -29,7 +29,7 @@ export function Message({ id, backlog }) {
     ${data && html`
       <${Facts} message=${data} />
       <section class="card" aria-labelledby="deliveries">
-        <header><h2 id="deliveries">Deliveries</h2><p class="aside">${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state</p></header>
+        <header><h2 id="deliveries">Deliveries</h2><p class="aside">${data.deliveries.length > 1 ? `${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state` : "one handler"}</p></header>
         ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} hold=${holdOf(d)} />`)}
       </section>
       <${Payload} address=${`${address}/payload`} id=${id} />
