@@ -76,6 +76,7 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   state            TEXT    NOT NULL DEFAULT 'pending',
   attempt          INTEGER NOT NULL DEFAULT 0,       -- starts so far; never reset
   charged          INTEGER NOT NULL DEFAULT 0,       -- those that the retry bound applies to; 0 again after a replay
+  waited           INTEGER NOT NULL DEFAULT 0,       -- microseconds of backoff behind it, which the retry horizon bounds; 0 again after a replay
   next_attempt_at  INTEGER,                          -- pending: not before this time
   blocked          INTEGER,                          -- pending: 1 while an earlier delivery of its ordering key is unfinished
   lease_owner      TEXT,                             -- processing: who
@@ -97,7 +98,7 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
     WHEN 'dispatched'  THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IN (0, 1) AND completed_at IS NOT NULL AND blocks IS NULL AND fence > 0
     WHEN 'dead-letter' THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IS NULL AND completed_at IS NOT NULL AND failure_class IS NOT NULL AND fence > 0
     ELSE 0 END),
-  CONSTRAINT charged_is_part_of_attempt CHECK (attempt >= charged AND charged >= 0),
+  CONSTRAINT charged_is_part_of_attempt CHECK (attempt >= charged AND charged >= 0 AND waited >= 0),
   CONSTRAINT only_ordered_deliveries_block CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
 ) STRICT;
 
