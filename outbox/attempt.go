@@ -13,6 +13,7 @@ var (
 	errTimeout   = errors.New("time-out")
 	errLease     = errors.New("the lease expired before the handler returned")
 	errStale     = errors.New("the lease was lost before the effect could be committed")
+	errExited    = errors.New("the handler ended its goroutine")
 	errAbandoned = errors.New("the process ended during this attempt")
 )
 
@@ -20,19 +21,21 @@ var (
 type attempt struct {
 	lane     *lane
 	delivery Delivery
-	started  time.Time
+	started  time.Time // by the wall clock, as it is stored
+	began    time.Time // by the monotonic one, which durations are taken from
 	suspect  bool
+	probe    bool        // sent while the lane's breaker was open
 	expiry   *time.Timer // monotonic: a jump of the wall clock neither ends nor lengthens a lease
 	expired  bool
 }
 
-// start runs the attempts of committed claims. The caller holds d.mu.
-func (d *Dispatcher) start(l *lane, deliveries []Delivery, suspect bool) {
-	for _, dl := range deliveries {
-		a := &attempt{lane: l, delivery: dl, started: d.config.now(), suspect: suspect}
-		l.busy++
+// start runs the attempts of a committed claim. The caller holds d.mu.
+func (d *Dispatcher) start(c claim) {
+	for _, dl := range c.due.deliveries {
+		a := &attempt{lane: c.lane, delivery: dl, started: d.config.now(), began: time.Now(), suspect: c.suspect, probe: c.probe}
+		c.lane.busy++
 		d.running[a] = struct{}{}
-		a.expiry = time.AfterFunc(l.leaseFor, func() { d.expire(a) })
+		a.expiry = time.AfterFunc(c.lane.leaseFor, func() { d.expire(a) })
 		d.attempts.Go(func() { d.run(a) })
 	}
 }
@@ -41,16 +44,43 @@ func (d *Dispatcher) run(a *attempt) {
 	ctx, cancel := context.WithTimeoutCause(d.attemptCtx, a.lane.handler.Timeout, errTimeout)
 	defer cancel()
 	o := outcome{attempt: a}
-	err := d.call(ctx, a, &o)
-	o.ended = d.config.now()
-	if err != nil {
-		o.failure = failureOf(ctx, err)
+	err := errExited // unless call returns
+	defer func() {
+		if err != nil {
+			o.failure = failureOf(ctx, err)
+		}
+		a.expiry.Stop()
+		d.ended(o)
+	}()
+	err = d.call(ctx, a, &o)
+}
+
+// ended hands an outcome to the next turn, and what it tells of the target to the lane at once.
+func (d *Dispatcher) ended(o outcome) {
+	a := o.attempt
+	o.ended, o.took = d.config.now(), time.Since(a.began)
+	class := Delivered
+	if o.failure != nil {
+		class = o.failure.Class
 	}
-	a.expiry.Stop()
 	d.mu.Lock()
 	d.outcomes = append(d.outcomes, o)
+	if a.lane.learn(class, a.probe, time.Now()) {
+		d.breakerChanged(a.lane)
+	}
+	a.lane.gone = a.lane.gone || class == Gone
 	d.mu.Unlock()
 	d.signal()
+}
+
+// breakerChanged tells of a breaker that opened or closed. The caller holds d.mu.
+func (d *Dispatcher) breakerChanged(l *lane) {
+	d.told = append(d.told, l.handler.Name)
+	if l.breaker.open() {
+		d.config.Logger.Warn("a target cannot be reached; its deliveries wait", "handler", l.handler.Name)
+		return
+	}
+	d.config.Logger.Info("a target can be reached again", "handler", l.handler.Name)
 }
 
 // call runs the handler. A panic is that message's failure, not the process's end.
@@ -105,7 +135,8 @@ func (d *Dispatcher) expire(a *attempt) {
 	d.mu.Lock()
 	if _, running := d.running[a]; running && !a.expired {
 		a.expired = true
-		d.overdue = append(d.overdue, outcome{attempt: a, failure: &Failure{Class: Failed, Err: errLease}, ended: d.config.now()})
+		d.overdue = append(d.overdue, outcome{attempt: a, failure: &Failure{Class: Failed, Err: errLease},
+			ended: d.config.now(), took: time.Since(a.began)})
 	}
 	d.mu.Unlock()
 	d.signal()

@@ -33,9 +33,24 @@ type LaneBacklog struct {
 	Handler HandlerName
 	// Hold says why the lane does not flow; empty when it does.
 	Hold string
-	// Slots and Busy are the lane's concurrency and how much of it is in use.
-	Slots, Busy int
+	// Slots and Busy are the lane's concurrency and how much of it is in use. Width is how much of it may be used now: less than Slots for
+	// a while after the lane was stopped.
+	Slots, Busy, Width int
+	// Rate is the bound of its attempts a second; 0: none.
+	Rate float64
+	// Breaker tells whether its target can be reached.
+	Breaker Breaker
+	// HeldBytes are the payloads of what is held. Of a long queue it is an estimate, drawn from its oldest part.
+	HeldBytes          int64
+	HeldBytesEstimated bool
 	Indicators
+}
+
+// Breaker is the state of a lane's breaker.
+type Breaker struct {
+	State BreakerState
+	// OpenedAt and NextProbe are zero while it is closed; NextProbe also while a probe is out. A probe needs a delivery that is due.
+	OpenedAt, NextProbe time.Time
 }
 
 // Backlog is the state of all delivery.
@@ -73,7 +88,7 @@ JOIN outbox_messages m ON m.seq = d.seq WHERE d.completed_at IS NULL AND d.handl
 // Backlog reads the indicators, in total and by handler. They come from counts kept in memory; only the oldest delivery of each handler is
 // looked up, so the cost does not grow with the backlog.
 func (d *Dispatcher) Backlog(ctx context.Context) (Backlog, error) {
-	now := d.config.now()
+	now, mono := d.config.now(), time.Now()
 	b := Backlog{At: now}
 	var total meterTotals
 	d.mu.Lock()
@@ -89,12 +104,14 @@ func (d *Dispatcher) Backlog(ctx context.Context) (Backlog, error) {
 		if l == nil && t.pending == 0 && t.processing == 0 && t.failed == 0 {
 			continue
 		}
-		lane := LaneBacklog{Handler: name, Hold: Unregistered}
+		lane := LaneBacklog{Handler: name, Hold: Unregistered, Breaker: Breaker{State: BreakerClosed}}
 		if name == Unrouted {
 			lane.Hold = NoRoute
 		}
 		if l != nil {
-			lane.Hold, lane.Slots, lane.Busy = l.held, l.handler.Concurrency, l.busy
+			lane.Hold, lane.Slots, lane.Busy, lane.Rate = l.held, l.handler.Concurrency, l.busy, l.handler.Rate
+			lane.Width, _ = l.width(mono)
+			lane.Breaker = l.breaker.show(mono, now)
 		}
 		lane.Pending, lane.Processing, lane.Failed = max(0, t.pending), max(0, t.processing), max(0, t.failed)
 		lane.Attempts, lane.Dispatched, lane.Stale = t.attempts, t.dispatched, t.stale
@@ -110,20 +127,47 @@ func (d *Dispatcher) Backlog(ctx context.Context) (Backlog, error) {
 	d.mu.Unlock()
 	for i := range b.Lanes {
 		lane := &b.Lanes[i]
-		if lane.Pending > 0 {
-			var since sql.NullInt64
-			err := d.config.Read.DB.QueryRowContext(ctx, selectOldest, string(lane.Handler)).Scan(&since)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return b, fmt.Errorf("read oldest pending delivery of %s: %w", lane.Handler, err)
-			}
-			if since.Valid {
-				lane.OldestPending = max(0, now.Sub(fromMicros(since.Int64)))
-			}
+		if err := d.lookUp(ctx, lane, now); err != nil {
+			return b, fmt.Errorf("read backlog of %s: %w", lane.Handler, err)
 		}
 		b.Total.add(lane.Indicators)
 	}
 	total.fill(&b.Total)
 	return b, nil
+}
+
+// bytesSample bounds the deliveries whose bytes are looked at for one held lane.
+const bytesSample = 2000
+
+const selectHeldBytes = `SELECT count(*), coalesce(sum(octet_length(m.payload)), 0) FROM (
+  SELECT seq FROM outbox_deliveries INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL AND handler = ? AND state = 'pending' LIMIT ?) d
+JOIN outbox_messages m ON m.seq = d.seq`
+
+// lookUp reads of a lane's backlog what is not counted in memory: its oldest delivery and, if it is held, its bytes. Counting those as they
+// are staged would cost every message a look at another table, for lanes that mostly flow.
+func (d *Dispatcher) lookUp(ctx context.Context, lane *LaneBacklog, now time.Time) error {
+	if lane.Pending == 0 {
+		return nil
+	}
+	var since sql.NullInt64
+	err := d.config.Read.DB.QueryRowContext(ctx, selectOldest, string(lane.Handler)).Scan(&since)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if since.Valid {
+		lane.OldestPending = max(0, now.Sub(fromMicros(since.Int64)))
+	}
+	if lane.Hold == "" {
+		return nil
+	}
+	var n int64
+	if err := d.config.Read.DB.QueryRowContext(ctx, selectHeldBytes, string(lane.Handler), bytesSample).Scan(&n, &lane.HeldBytes); err != nil {
+		return err
+	}
+	if n == bytesSample && lane.Pending > n {
+		lane.HeldBytes, lane.HeldBytesEstimated = int64(float64(lane.HeldBytes)/float64(n)*float64(lane.Pending)), true
+	}
+	return nil
 }
 
 func (i *Indicators) add(o Indicators) {

@@ -56,8 +56,8 @@ func (d *Dispatcher) giveUp(ctx context.Context, tx *Tx, by Operator, id Deliver
 		return o.Change, fmt.Errorf("end delivery %d as %s: %w", id, class, err)
 	}
 	if o.blocks {
-		if _, err := execCount(ctx, tx, unblockNext, string(o.Handler), string(o.Tenant), o.key); err != nil {
-			return Change{}, fmt.Errorf("free ordering key: %w", err)
+		if err := unblockKey(ctx, tx, o.Handler, o.Tenant, o.key); err != nil {
+			return Change{}, err
 		}
 	}
 	return o.ended(class), nil

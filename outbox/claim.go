@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,7 +15,7 @@ import (
 // claimBytes bounds the payloads that one claim brings into memory. At least one delivery is claimed whatever its size.
 const claimBytes = 16 << 20
 
-const claimColumns = `d.id, d.tenant, d.attempt, d.charged, d.interrupted, coalesce(d.unreachable_at, 0), coalesce(d.retry_since, d.created_at), coalesce(d.blocks, 0),
+const claimColumns = `d.id, d.tenant, d.attempt, d.charged, d.waited, d.interrupted, coalesce(d.unreachable_at, 0), coalesce(d.blocks, 0),
   m.seq, m.id, m.kind, m.type, m.schema_version, m.occurred_at, coalesce(m.deliver_at, 0), coalesce(m.ordering_key, ''), m.content_type,
   m.payload, m.payload_sha256, m.headers`
 
@@ -28,6 +30,9 @@ WHERE state = 'pending' AND blocked = 0 AND handler = ? AND tenant > ?`
 
 const selectNextDue = `SELECT min(next_attempt_at) FROM outbox_deliveries INDEXED BY outbox_deliveries_due
 WHERE state = 'pending' AND blocked = 0 AND handler = ? AND tenant = ? AND next_attempt_at > ?`
+
+const selectLongestDue = `SELECT next_attempt_at FROM outbox_deliveries INDEXED BY outbox_deliveries_due
+WHERE state = 'pending' AND blocked = 0 AND handler = ? AND tenant = ? AND interrupted = 0 ORDER BY next_attempt_at LIMIT 1`
 
 const raiseFence = `UPDATE posthorn_meta SET value = value + 1 WHERE name = 'fence' RETURNING value`
 
@@ -48,36 +53,76 @@ type due struct {
 }
 
 // claimDue takes up to limit due deliveries of a lane, sharing them between the tenants that have any: an owner, an expiry and a fence
-// for each (P14). The transaction is the writer's, which is short; no handler runs before it is committed (P15).
-func claimDue(ctx context.Context, tx *Tx, l *lane, owner string, limit int) (claimed due, next time.Time, err error) {
+// for each (P14). A probe is the one that has been due longest. The transaction is the writer's, which is short; no handler runs before
+// it is committed (P15).
+func claimDue(ctx context.Context, tx *Tx, l *lane, owner string, limit int, probe bool) (claimed due, next time.Time, err error) {
 	tenants, err := dueTenants(ctx, tx, l.handler.Name)
 	if err != nil || len(tenants) == 0 {
 		return due{}, time.Time{}, err
 	}
-	// Another tenant is first each time, so that a share smaller than the number of tenants goes round.
-	l.turn++
-	var full []TenantID
-	for i := range tenants {
-		tenant := tenants[(i+l.turn)%len(tenants)]
+	if tenants = after(tenants, l.leader); probe {
+		if tenants, err = longestDue(ctx, tx, l.handler.Name, tenants); err != nil {
+			return due{}, time.Time{}, err
+		}
+	}
+	var full, served int
+	for i, tenant := range tenants {
 		share := min((limit+len(tenants)-1)/len(tenants), limit-len(claimed.deliveries))
-		if share <= 0 || claimed.bytes >= claimBytes {
-			full = append(full, tenant)
+		// What the ones before leave of the memory is the next one's.
+		budget := claimBytes / len(tenants) * (i + 1)
+		if share <= 0 || claimed.bytes >= budget {
+			full++
 			continue
 		}
-		n, err := selectDeliveries(ctx, tx, &claimed, l.handler.Name, selectDue, string(l.handler.Name), string(tenant), micros(tx.Now), share)
+		n, err := selectDeliveries(ctx, tx, &claimed, budget, l.handler.Name, selectDue, string(l.handler.Name), string(tenant), micros(tx.Now), share)
 		if err != nil {
 			return due{}, time.Time{}, err
 		}
-		if n == share || claimed.bytes >= claimBytes {
-			full = append(full, tenant)
+		if n > 0 {
+			if served++; served == 1 {
+				l.leader = tenant
+			}
+		}
+		if n == share || claimed.bytes >= budget {
+			full++
 		} else if next, err = earlier(ctx, tx, next, l.handler.Name, tenant); err != nil {
 			return due{}, time.Time{}, err
 		}
 	}
-	if len(full) > 0 {
+	if full > 0 {
 		next = tx.Now // more may be due already
 	}
 	return claimed, next, lease(ctx, tx, &claimed, l, owner)
+}
+
+// after has another tenant lead each time, so that a share smaller than the number of tenants goes round among those that have something
+// due: the order begins behind whoever led before.
+func after(tenants []TenantID, leader TenantID) []TenantID {
+	i, found := slices.BinarySearch(tenants, leader)
+	if found {
+		i++
+	}
+	return append(tenants[i:len(tenants):len(tenants)], tenants[:i]...)
+}
+
+// longestDue picks the tenant whose first delivery has been due longest.
+func longestDue(ctx context.Context, tx *Tx, handler HandlerName, tenants []TenantID) ([]TenantID, error) {
+	stmt, err := tx.Stmt(ctx, selectLongestDue)
+	if err != nil {
+		return nil, err
+	}
+	picked, longest := tenants[:1], int64(math.MaxInt64)
+	for i, tenant := range tenants {
+		var us int64
+		err := stmt.QueryRowContext(ctx, string(handler), string(tenant)).Scan(&us)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("find longest due delivery: %w", err)
+		}
+		if err == nil && us < longest {
+			longest, picked = us, tenants[i:i+1]
+		}
+	}
+	return picked, nil
 }
 
 // lease marks the found deliveries as processing under one new fence.
@@ -135,6 +180,7 @@ func dueTenants(ctx context.Context, tx *Tx, handler HandlerName) ([]TenantID, e
 	}
 }
 
+// earlier is the nearer of a time and the next time at which a delivery of the tenant becomes due.
 func earlier(ctx context.Context, tx *Tx, than time.Time, handler HandlerName, tenant TenantID) (time.Time, error) {
 	stmt, err := tx.Stmt(ctx, selectNextDue)
 	if err != nil {
@@ -150,8 +196,9 @@ func earlier(ctx context.Context, tx *Tx, than time.Time, handler HandlerName, t
 	return than, nil
 }
 
-// selectDeliveries reads deliveries with their messages into found and checks each payload against its hash.
-func selectDeliveries(ctx context.Context, tx *Tx, found *due, handler HandlerName, query string, args ...any) (n int, err error) {
+// selectDeliveries reads deliveries with their messages into found, which it leaves when it holds so many bytes, and checks each payload
+// against its hash.
+func selectDeliveries(ctx context.Context, tx *Tx, found *due, budget int, handler HandlerName, query string, args ...any) (n int, err error) {
 	stmt, err := tx.Stmt(ctx, query)
 	if err != nil {
 		return 0, err
@@ -167,7 +214,7 @@ func selectDeliveries(ctx context.Context, tx *Tx, found *due, handler HandlerNa
 		var occurred, deliver int64
 		var hash []byte
 		var headers string
-		if err := rows.Scan(&d.ID, &m.Tenant, &d.Attempt, &d.Charged, &d.interrupted, &d.unreachableSince, &d.retrySince, &d.blocks,
+		if err := rows.Scan(&d.ID, &m.Tenant, &d.Attempt, &d.Charged, &d.waited, &d.interrupted, &d.unreachableSince, &d.blocks,
 			&m.Seq, &m.ID, &m.Kind, &m.Type, &m.SchemaVersion, &occurred, &deliver, &m.OrderingKey, &m.ContentType,
 			&m.Payload, &hash, &headers); err != nil {
 			return n, fmt.Errorf("read due delivery: %w", err)
@@ -188,7 +235,7 @@ func selectDeliveries(ctx context.Context, tx *Tx, found *due, handler HandlerNa
 		default:
 			found.deliveries = append(found.deliveries, d)
 		}
-		if found.bytes >= claimBytes {
+		if found.bytes >= budget {
 			break
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/sethvargo/go-retry"
 	"github.com/uptrace/bun"
 )
 
@@ -26,6 +25,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Retry bounds the attempts of every delivery.
 	Retry RetryPolicy
+	// Breaker says when a lane whose target cannot be reached stops attempting.
+	Breaker BreakerPolicy
 	// LeaseGrace is how much longer than its handler's timeout a lease lasts. Defaults to 15 s.
 	LeaseGrace time.Duration
 	// ClaimBatch is the most deliveries that a lane claims at once; never more than it can start. Defaults to 256.
@@ -34,6 +35,8 @@ type Config struct {
 	Poll time.Duration
 	// Observe, unless nil, is told after each commit what changed, in order. It must not block.
 	Observe func([]Change)
+	// ObserveLane, unless nil, is told whose lane was held, resumed or disabled, or has opened or closed its breaker. It must not block.
+	ObserveLane func(HandlerName)
 	// Now is the wall clock. Defaults to time.Now.
 	Now func() time.Time
 }
@@ -61,12 +64,16 @@ func (c Config) filled() (Config, error) {
 		return c, errors.New("new dispatcher: LeaseGrace, ClaimBatch and Poll must be positive")
 	}
 	var err error
+	if c.Breaker, err = c.Breaker.filled(); err != nil {
+		return c, err
+	}
+	c.Retry.unreachableCap = c.Breaker.ProbeCap
 	c.Retry, err = c.Retry.filled()
 	return c, err
 }
 
-// now is the wall clock as the store keeps it.
-func (c Config) now() time.Time { return c.Now().UTC() }
+// now is the wall clock as the store keeps it: without a monotonic part.
+func (c Config) now() time.Time { return c.Now().UTC().Truncate(time.Microsecond) }
 
 // Dispatcher delivers what is due: one for each database, in one process, which holds the lock of the database's file. Its methods are
 // safe for concurrent use.
@@ -84,13 +91,16 @@ type Dispatcher struct {
 	outcomes    []outcome // ended, not yet settled
 	overdue     []outcome // outlived their lease
 	arrived     bool      // something may have been staged
-	suspected   bool      // deliveries that were in flight when the process ended may be waiting
+	counted     time.Time // when arrivals were last counted; monotonic
 	suspectRuns bool
 	stirred     map[HandlerName]bool // lanes that an operator's commit gave something to claim
 	started     bool
 	stopping    bool
-	down        error // why the store cannot be used at the moment
+	down        error     // why the store cannot be used at the moment
+	logged      time.Time // when that was last logged
+	downLogged  bool      // this time it was
 	cursor      DeliveryID
+	told        []HandlerName // whose lanes changed, for ObserveLane
 
 	wake       chan struct{}
 	stopped    chan struct{}
@@ -182,139 +192,64 @@ func (d *Dispatcher) loop(ctx context.Context) {
 	}
 }
 
-// takeTurns works until nothing is left to do. While the store cannot be used it claims nothing, charges no message, and asks again after
-// a growing, bounded wait (P24, P25, P26).
-func (d *Dispatcher) takeTurns(ctx context.Context) {
-	backoff := storeBackoff()
-	var logged time.Time
-	for t := d.plan(); t != nil; t = d.plan() {
-		err := d.config.Writer.First(context.WithoutCancel(ctx), t.run(d))
-		d.setDown(err)
-		if err == nil {
-			backoff = storeBackoff()
-			if d.config.Observe != nil {
-				// Before the attempts start, so that an observer sees the claim before its outcome.
-				d.observe(t.changes())
-			}
-			d.apply(t)
-			continue
-		}
-		d.putBack(t)
-		if d.config.Writer.Err() != nil {
-			return
-		}
-		if now := time.Now(); now.Sub(logged) > 30*time.Second {
-			logged = now
-			d.config.Logger.Warn("the store cannot be used; delivery waits", "error", err)
-		}
-		wait, _ := backoff.Next()
-		select {
-		case <-time.After(wait):
-		case <-d.config.Writer.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func storeBackoff() retry.Backoff {
-	return retry.WithJitterPercent(20, retry.WithCappedDuration(5*time.Second, retry.NewExponential(50*time.Millisecond)))
-}
-
-func (d *Dispatcher) setDown(err error) {
-	d.mu.Lock()
-	d.down = err
-	d.mu.Unlock()
-}
-
-// Down says why the store cannot be used at the moment; nil: it can.
-func (d *Dispatcher) Down() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.down
-}
-
+// untilDue is how long there is nothing to do, unless something happens.
 func (d *Dispatcher) untilDue() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wait := d.config.Poll
-	now := d.config.now()
+	if d.stopping {
+		return wait
+	}
+	now, mono := d.config.now(), time.Now()
 	for _, l := range d.lanes {
-		if l.held == "" && l.free() > 0 && !l.next.IsZero() {
-			wait = min(wait, max(0, l.next.Sub(now)))
+		if !l.flows() || (!l.dirty && l.next.IsZero()) {
+			continue
 		}
+		if room, closed := l.room(mono, 0); room > 0 && l.dirty {
+			return 0
+		} else if room > 0 {
+			wait = min(wait, max(0, l.next.Sub(now)))
+		} else if closed > 0 {
+			wait = min(wait, closed)
+		}
+	}
+	if d.arrived {
+		wait = min(wait, max(0, countEvery-mono.Sub(d.counted)))
 	}
 	return wait
 }
 
 // settled takes a committed outcome into the counts.
 func (d *Dispatcher) settled(o outcome) {
-	l, t := o.attempt.lane, d.tally(o.attempt.delivery.Handler)
+	name := o.attempt.delivery.Handler
+	l, t := d.lanes[name], d.tally(name)
+	if l == nil {
+		l = o.attempt.lane // removed meanwhile
+	}
 	if o.stale {
 		t.stale++
+		o.attempt.lane.gone = false
 		return
 	}
 	t.processing--
-	t.meter.record(o.ended, o.ended.Sub(o.attempt.started), o.failure == nil)
+	t.meter.record(o.ended, o.took, o.failure == nil)
 	switch {
 	case o.failure == nil:
 		t.dispatched++
-		if o.attempt.delivery.Message.OrderingKey != "" {
-			l.dirty = true
-		}
 	case o.verdict.dead:
 		t.failed++
-		if o.attempt.delivery.Message.OrderingKey != "" {
-			l.dirty = true
-		}
 	default:
 		t.pending++
 		l.dueAt(o.ended.Add(o.verdict.wait))
+		return
 	}
-}
-
-// Stop ends delivery: nothing more is claimed, what runs may finish until ctx is done, and what then still runs gives its lease back
-// without charge. A handler that ignores its context is not waited for.
-func (d *Dispatcher) Stop(ctx context.Context) error {
-	d.mu.Lock()
-	if !d.started || d.stopping {
-		d.mu.Unlock()
-		return nil
+	if o.attempt.delivery.Message.OrderingKey != "" {
+		l.dirty = true // the next of its key
 	}
-	d.stopping = true
-	d.mu.Unlock()
-	ended := make(chan struct{})
-	go func() { d.attempts.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	case <-d.config.Writer.Done():
-	}
-	d.cancelRuns(errStopping)
-	select {
-	case <-ended:
-	case <-d.config.Writer.Done():
-	case <-time.After(time.Second):
-		d.release()
-	}
-	d.cancelLoop()
-	<-d.stopped
-	if err := d.config.Writer.Err(); err != nil {
-		return fmt.Errorf("stop dispatcher: %w", err)
-	}
-	return nil
-}
-
-// release settles attempts whose handlers did not return, so that the next start need not take them for victims of a crash.
-func (d *Dispatcher) release() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for a := range d.running {
-		if !a.expired && !slices.ContainsFunc(d.outcomes, func(o outcome) bool { return o.attempt == a }) {
-			a.expired = true
-			d.overdue = append(d.overdue, outcome{attempt: a, failure: &Failure{Class: Interrupted, Err: errStopping}, ended: d.config.now()})
-		}
+	if o.failure != nil && o.failure.Class == Gone && !o.orphan {
+		l.held, l.gone = TargetGone, false
+		d.told = append(d.told, name)
+		d.config.Logger.Warn("a target is gone; its deliveries are held", "handler", name)
 	}
 }
 

@@ -21,11 +21,11 @@ const (
 	Failed Class = "failed"
 	// Rejected: the target will never accept this message. Dead letter at once.
 	Rejected Class = "rejected"
-	// Gone: the target is no longer there. Dead letter at once; the destination is disabled and its backlog held.
+	// Gone: the target is no longer there. Dead letter at once; the lane is held, and with it its backlog, until it is resumed.
 	Gone Class = "gone"
 	// Snoozed: the handler asked for a later time. Not charged.
 	Snoozed Class = "snoozed"
-	// Interrupted: the process ended, or was told to, during the attempt.
+	// Interrupted: the process ended, or was told to, or its store could not be used, during the attempt.
 	Interrupted Class = "interrupted"
 	// Cancelled: an operator, or the deletion of the destination, ended the delivery.
 	Cancelled Class = "cancelled"
@@ -80,7 +80,19 @@ func failureOf(ctx context.Context, err error) *Failure {
 		return &Failure{Class: Interrupted, Err: errStopping}
 	}
 	if f := (*Failure)(nil); errors.As(err, &f) {
-		return f
+		switch f.Class {
+		case Throttled, Unreachable, Failed, Rejected, Gone, Snoozed, Corrupt:
+			return f
+		default: // the others are not a handler's to give
+			given := *f
+			given.Class = Failed
+			return &given
+		}
+	}
+	for _, outage := range []error{ErrStoreBusy, ErrStoreFull, ErrStoreIO, ErrQueueFull, ErrDeadline, ErrInDoubt, ErrCorrupt, ErrClosed} {
+		if errors.Is(err, outage) {
+			return &Failure{Class: Interrupted, Err: fmt.Errorf("the store could not be used: %w", err), RetryAfter: time.Second}
+		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &Failure{Class: Failed, Err: fmt.Errorf("time-out: %w", err)}
@@ -100,13 +112,4 @@ func (c Class) charged() bool {
 		return false
 	}
 	return true
-}
-
-// permanent reports whether no further attempt is made.
-func (c Class) permanent() bool {
-	switch c {
-	case Rejected, Gone, Corrupt, Cancelled, Skipped, Expired:
-		return true
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -31,8 +32,8 @@ type Delivery struct {
 	LeaseExpires time.Time
 
 	interrupted      bool
+	waited           int64 // microseconds of backoff
 	unreachableSince int64 // microseconds; zero: reachable so far
-	retrySince       int64 // microseconds; since when the retry horizon counts
 	blocks           bool
 }
 
@@ -60,6 +61,8 @@ type Handler struct {
 	Source string
 	// Concurrency is how many attempts run side by side. Defaults to 4.
 	Concurrency int
+	// Rate is how many attempts a second are started at the most; 0 means no bound.
+	Rate float64
 	// Timeout bounds one attempt. Defaults to 15 s.
 	Timeout time.Duration
 	// SkipDeadLetters lets the later messages of an ordering key pass a dead letter. By default it holds them back.
@@ -83,6 +86,8 @@ func (h Handler) validate() (Handler, error) {
 		return h, fmt.Errorf("register handler %q: concurrency must be 1 to %d", h.Name, MaxConcurrency)
 	case h.Timeout < 0:
 		return h, errors.New("register handler: timeout must not be negative")
+	case !(h.Rate >= 0) || math.IsInf(h.Rate, 1):
+		return h, fmt.Errorf("register handler %q: rate must be 0 or a positive number", h.Name)
 	}
 	if h.Concurrency == 0 {
 		h.Concurrency = 4

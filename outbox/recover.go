@@ -55,9 +55,9 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tallies, d.cursor, d.suspected, d.arrived = tallies, cursor, suspected, true
+	d.tallies, d.cursor, d.arrived = tallies, cursor, true
 	for name, l := range d.lanes {
-		l.held, l.dirty = held[name], true
+		l.held, l.dirty, l.suspected = held[name], true, suspected
 	}
 	return nil
 }

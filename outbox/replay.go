@@ -18,7 +18,7 @@ FROM json_each(?) j CROSS JOIN outbox_deliveries d ON d.id = j.value CROSS JOIN 
 // does the horizon: otherwise the first failure of an old message would be its last. One that holds back its ordering key returns
 // to its place there, which is the head; one that was passed over stays outside the order.
 const updateReplayed = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?1, charged = 0, completed_at = NULL, unreachable_at = NULL,
-  retry_since = ?1, blocked = blocks IS NOT NULL AND EXISTS (SELECT 1 FROM outbox_deliveries p WHERE p.blocks = 1 AND p.handler = outbox_deliveries.handler
+  waited = 0, blocked = blocks IS NOT NULL AND EXISTS (SELECT 1 FROM outbox_deliveries p WHERE p.blocks = 1 AND p.handler = outbox_deliveries.handler
     AND p.tenant = outbox_deliveries.tenant AND p.ordering_key = outbox_deliveries.ordering_key AND p.seq < outbox_deliveries.seq)
 WHERE state = 'dead-letter' AND id IN (SELECT value FROM json_each(?2))`
 

@@ -89,7 +89,6 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   suppressed       INTEGER,                          -- dispatched: 1 when the handler had handled this message before
   completed_at     INTEGER,                          -- dispatched, dead-letter
   unreachable_at   INTEGER,                          -- since when its target cannot be reached, if so
-  retry_since      INTEGER,                          -- since when the retry horizon counts; NULL: since created_at
   resend_of        INTEGER,                          -- the dispatched delivery that this one sends again
   created_at       INTEGER NOT NULL,
   CONSTRAINT state_decides_which_columns_are_null CHECK (CASE state

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -13,14 +14,15 @@ const underLease = ` WHERE state = 'processing' AND lease_owner = ? AND fence = 
 const settleDispatched = `UPDATE outbox_deliveries SET state = 'dispatched', completed_at = ?, suppressed = ?,
   lease_owner = NULL, lease_expires_at = NULL, interrupted = 0, blocks = NULL, unreachable_at = NULL` + underLease + `IN (SELECT value FROM json_each(?))`
 
-const settlePending = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, last_error = ?,
+const settlePending = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, waited = ?, last_error = ?,
   failure_class = ?, unreachable_at = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0` + underLease + `= ?`
 
 const settleDeadLetter = `UPDATE outbox_deliveries SET state = 'dead-letter', completed_at = ?, charged = ?, last_error = ?,
   failure_class = ?, blocks = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0` + underLease + `= ?`
 
-// unblockNext lets the next delivery of an ordering key into the due index.
-const unblockNext = `UPDATE outbox_deliveries SET blocked = 0
+// unblockNext lets the next delivery of an ordering key into the due index. It has waited for nothing but its predecessor, so it is due,
+// even if the clock has gone back since it was staged.
+const unblockNext = `UPDATE outbox_deliveries SET blocked = 0, next_attempt_at = min(next_attempt_at, ?)
 WHERE state = 'pending' AND blocked = 1 AND id = (SELECT id FROM outbox_deliveries
   WHERE blocks = 1 AND handler = ? AND tenant = ? AND ordering_key = ? ORDER BY seq LIMIT 1)`
 
@@ -35,6 +37,9 @@ type outcome struct {
 	attempt *attempt
 	failure *Failure // nil: delivered
 	ended   time.Time
+	took    time.Duration
+	outage  bool // the lane's breaker is open
+	orphan  bool // the handler was removed meanwhile
 	// settled: the handler's own transaction has settled it already (InTx).
 	settled    bool
 	suppressed bool
@@ -93,8 +98,11 @@ func unblock(ctx context.Context, tx *Tx, dl Delivery) error {
 	if dl.Message.OrderingKey == "" {
 		return nil
 	}
-	_, err := execCount(ctx, tx, unblockNext, string(dl.Handler), string(dl.Message.Tenant), dl.Message.OrderingKey)
-	if err != nil {
+	return unblockKey(ctx, tx, dl.Handler, dl.Message.Tenant, dl.Message.OrderingKey)
+}
+
+func unblockKey(ctx context.Context, tx *Tx, handler HandlerName, tenant TenantID, key string) error {
+	if _, err := execCount(ctx, tx, unblockNext, micros(tx.Now), string(handler), string(tenant), key); err != nil {
 		return fmt.Errorf("free ordering key: %w", err)
 	}
 	return nil
@@ -103,16 +111,17 @@ func unblock(ctx context.Context, tx *Tx, dl Delivery) error {
 // settleFailure returns the delivery to pending or makes it a dead letter, and keeps the evidence.
 func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) error {
 	dl, f := o.attempt.delivery, o.failure
-	var unreachableSince any
-	var unreachable time.Duration
+	t := trial{attempt: dl.Attempt, charged: dl.Charged, waited: time.Duration(dl.waited) * time.Microsecond, outage: o.outage}
+	since := dl.unreachableSince // kept by an attempt that tells nothing about the target
 	if f.Class == Unreachable {
-		since := micros(tx.Now)
-		if dl.unreachableSince != 0 {
-			since = dl.unreachableSince
+		if now := micros(tx.Now); since == 0 || since > now {
+			since = now
 		}
-		unreachableSince, unreachable = since, tx.Now.Sub(fromMicros(since))
+		t.unreachable = tx.Now.Sub(fromMicros(since))
+	} else if f.Class != Interrupted {
+		since = 0
 	}
-	v := d.config.Retry.judge(f, dl.Attempt, dl.Charged, tx.Now.Sub(fromMicros(dl.retrySince)), unreachable)
+	v := d.config.Retry.judge(f, t)
 	o.verdict = v
 	text := clip(f.Error(), maxErrorText)
 	var n int64
@@ -127,13 +136,19 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 			err = unblock(ctx, tx, dl)
 		}
 	} else {
-		n, err = execCount(ctx, tx, settlePending, micros(tx.Now.Add(v.wait)), v.charged, text, string(f.Class), unreachableSince, d.owner, int64(dl.Fence), int64(dl.ID))
+		n, err = execCount(ctx, tx, settlePending, micros(tx.Now.Add(v.wait)), v.charged, v.waited.Microseconds(), text, string(f.Class),
+			sql.NullInt64{Int64: since, Valid: since != 0}, d.owner, int64(dl.Fence), int64(dl.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("settle delivery %d: %w", dl.ID, err)
 	}
 	if o.stale = n == 0; o.stale {
 		return nil
+	}
+	if f.Class == Gone && !o.orphan {
+		if err := storeHold(ctx, tx, dl.Handler, TargetGone); err != nil {
+			return err
+		}
 	}
 	return recordAttempt(ctx, tx, o, text)
 }
@@ -152,7 +167,7 @@ func recordAttempt(ctx context.Context, tx *Tx, o *outcome, text string) error {
 		charged = 1
 	}
 	if _, err := execCount(ctx, tx, insertAttempt, int64(dl.ID), dl.Attempt, int64(dl.Fence), charged, string(f.Class), status, text, excerpt,
-		micros(o.attempt.started), o.ended.Sub(o.attempt.started).Microseconds()); err != nil {
+		micros(o.attempt.started), o.took.Microseconds()); err != nil {
 		return fmt.Errorf("record attempt of delivery %d: %w", dl.ID, err)
 	}
 	return nil

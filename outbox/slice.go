@@ -28,7 +28,7 @@ ORDER BY m.seq`
 // A delivery that was kept for want of a route moves to the handler that wants it now: through a claim, which raises the fence, and back to
 // pending. It is not settled as skipped, since nobody passed it over: as a dead letter it would make its message look given up, and be
 // counted and alarmed for, long after it was delivered.
-const moveUnrouted = `UPDATE outbox_deliveries SET handler = ?1, fence = ?2, retry_since = ?3,
+const moveUnrouted = `UPDATE outbox_deliveries SET handler = ?1, fence = ?2,
   next_attempt_at = coalesce((SELECT deliver_at FROM outbox_messages m WHERE m.seq = ?4), ?3),
   ordering_key = (SELECT ordering_key FROM outbox_messages m WHERE m.seq = ?4),
   blocks = (SELECT CASE WHEN ordering_key IS NOT NULL THEN 1 END FROM outbox_messages m WHERE m.seq = ?4)

@@ -24,14 +24,14 @@ type turn struct {
 	outcomes []outcome
 	overdue  []outcome
 	looks    []look
-	suspects []*lane // lanes that may try a delivery that was in flight when the process ended
-	all      bool    // suspects holds every lane that flows
+	suspects []look // lanes that may try a delivery that was in flight when the process ended
 
 	// What the transaction found; begun afresh if the writer runs it again.
 	cursor   DeliveryID
 	arrivals []arrival
 	staged   []Change // the arrivals one by one, when somebody observes
 	claims   []claim
+	innocent []*lane // lanes that turned out to hold no such delivery
 }
 
 // look is a lane that has room, as it was when the turn was planned.
@@ -39,6 +39,7 @@ type look struct {
 	lane  *lane
 	limit int
 	due   bool // something is known to be due
+	probe bool // the breaker is open
 }
 
 // claim is what one lane got.
@@ -47,55 +48,71 @@ type claim struct {
 	due     due
 	next    time.Time
 	suspect bool
+	probe   bool
 }
+
+// countEvery is how often arrivals are counted that no lane has room for.
+const countEvery = 250 * time.Millisecond
 
 // plan takes what there is to do. It returns nil when there is nothing.
 func (d *Dispatcher) plan() *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.config.now()
+	now, mono := d.config.now(), time.Now()
 	for name := range d.stirred {
 		if l := d.lanes[name]; l != nil {
 			l.dirty = true
 		}
 	}
 	clear(d.stirred)
-	t := &turn{outcomes: d.outcomes, overdue: d.overdue, all: true}
+	t := &turn{outcomes: d.outcomes, overdue: d.overdue}
 	d.outcomes, d.overdue = nil, nil
 	// A slot is free as soon as its handler returned, and its outcome is settled before the next claim of the same turn.
 	returned := map[*lane]int{}
-	for _, o := range t.outcomes {
-		returned[o.attempt.lane]++
+	for i := range t.outcomes {
+		returned[t.outcomes[i].attempt.lane]++
+		d.consider(&t.outcomes[i])
+	}
+	for i := range t.overdue {
+		d.consider(&t.overdue[i])
 	}
 	for _, l := range d.lanes {
-		free := l.free() + returned[l]
-		if d.stopping || l.held != "" {
+		if d.stopping || !l.flows() {
 			continue
 		}
-		if free <= 0 {
-			t.all = false
+		room, _ := l.room(mono, returned[l])
+		if room <= 0 {
 			continue
 		}
 		due := l.dirty || (!l.next.IsZero() && !l.next.After(now))
+		k := look{lane: l, limit: min(room, d.config.ClaimBatch), due: due, probe: l.breaker.open()}
 		if due || d.arrived || returned[l] > 0 {
-			t.looks = append(t.looks, look{lane: l, limit: min(free, d.config.ClaimBatch), due: due})
+			t.looks = append(t.looks, k)
 		}
-		if d.suspected && !d.suspectRuns {
-			t.suspects = append(t.suspects, l)
+		if l.suspected && !d.suspectRuns {
+			t.suspects = append(t.suspects, k)
 		}
 	}
-	// What arrived is counted although no lane may take it now.
-	if !d.arrived && len(t.outcomes) == 0 && len(t.overdue) == 0 && len(t.looks) == 0 && len(t.suspects) == 0 {
-		return nil
+	if len(t.outcomes) == 0 && len(t.overdue) == 0 && len(t.looks) == 0 && len(t.suspects) == 0 {
+		counts := d.arrived && !d.stopping && mono.Sub(d.counted) >= countEvery
+		if !counts && d.down == nil { // a store that was down is asked whether it is back, even when there is nothing to do
+			return nil
+		}
 	}
 	d.arrived = false
 	return t
 }
 
+// consider adds to an outcome what settling it depends on. The caller holds d.mu.
+func (d *Dispatcher) consider(o *outcome) {
+	o.outage = o.attempt.lane.breaker.open()
+	o.orphan = d.lanes[o.attempt.delivery.Handler] == nil
+}
+
 // run is the turn's transaction.
 func (t *turn) run(d *Dispatcher) Command {
 	return func(ctx context.Context, tx *Tx) error {
-		t.cursor, t.arrivals, t.staged, t.claims = d.cursor, nil, nil, nil
+		t.cursor, t.arrivals, t.staged, t.claims, t.innocent = d.cursor, nil, nil, nil, nil
 		if err := d.settleAll(ctx, tx, t.outcomes); err != nil {
 			return err
 		}
@@ -123,14 +140,14 @@ func (t *turn) run(d *Dispatcher) Command {
 			if limit <= 0 || !t.wants(k) {
 				continue
 			}
-			found, next, err := claimDue(ctx, tx, l, d.owner, limit)
+			found, next, err := claimDue(ctx, tx, l, d.owner, limit, k.probe)
 			if err != nil {
 				return err
 			}
 			if err := d.buryCorrupt(ctx, tx, l, found.corrupt); err != nil {
 				return err
 			}
-			t.claims = append(t.claims, claim{lane: l, due: found, next: next})
+			t.claims = append(t.claims, claim{lane: l, due: found, next: next, probe: k.probe})
 		}
 		return nil
 	}
@@ -181,12 +198,14 @@ func (t *turn) arrive(ctx context.Context, tx *Tx) error {
 // claimSuspect takes one delivery that was in flight when the process ended. Only one of them runs at a time, so that a message that
 // kills the process is charged alone.
 func (t *turn) claimSuspect(ctx context.Context, tx *Tx, d *Dispatcher) error {
-	for _, l := range t.suspects {
+	for _, k := range t.suspects {
+		l := k.lane
 		var found due
-		if _, err := selectDeliveries(ctx, tx, &found, l.handler.Name, selectSuspects, string(l.handler.Name)); err != nil {
+		if _, err := selectDeliveries(ctx, tx, &found, claimBytes, l.handler.Name, selectSuspects, string(l.handler.Name)); err != nil {
 			return err
 		}
 		if len(found.deliveries)+len(found.corrupt) == 0 {
+			t.innocent = append(t.innocent, l)
 			continue
 		}
 		if err := lease(ctx, tx, &found, l, d.owner); err != nil {
@@ -195,7 +214,7 @@ func (t *turn) claimSuspect(ctx context.Context, tx *Tx, d *Dispatcher) error {
 		if err := d.buryCorrupt(ctx, tx, l, found.corrupt); err != nil {
 			return err
 		}
-		t.claims = append(t.claims, claim{lane: l, due: found, suspect: true})
+		t.claims = append(t.claims, claim{lane: l, due: found, suspect: true, probe: k.probe})
 		return nil
 	}
 	return nil
@@ -229,7 +248,8 @@ func (d *Dispatcher) putBack(t *turn) {
 func (d *Dispatcher) apply(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cursor = t.cursor
+	mono := time.Now()
+	d.cursor, d.counted = t.cursor, mono
 	for _, a := range t.arrivals {
 		d.tally(a.handler).pending += a.count
 		if l := d.lanes[a.handler]; l != nil {
@@ -247,8 +267,8 @@ func (d *Dispatcher) apply(t *turn) {
 	for _, o := range t.overdue {
 		d.settled(o)
 	}
-	if t.all && len(t.suspects) > 0 {
-		d.suspected = false // unless one is found, below
+	for _, l := range t.innocent {
+		l.suspected = false
 	}
 	for _, c := range t.claims {
 		n := int64(len(c.due.deliveries))
@@ -258,10 +278,11 @@ func (d *Dispatcher) apply(t *turn) {
 		tally.failed += int64(len(c.due.corrupt))
 		tally.attempts += n
 		if c.suspect {
-			d.suspected, d.suspectRuns = true, n > 0
+			d.suspectRuns = n > 0
 		} else {
 			c.lane.dirty, c.lane.next = false, c.next
 		}
-		d.start(c.lane, c.due.deliveries, c.suspect)
+		c.lane.claimed(mono, int(n), c.probe)
+		d.start(c)
 	}
 }
