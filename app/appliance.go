@@ -20,6 +20,7 @@ import (
 	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/app/store"
+	"github.com/posthorn/posthorn/app/upkeep"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/realtime"
 )
@@ -61,6 +62,9 @@ type Appliance struct {
 	live         *live.Publisher
 	dispatcher   *outbox.Dispatcher
 	destinations *destinations.Service
+	keeper       *upkeep.Keeper
+	keeping      sync.WaitGroup
+	stopKeeping  context.CancelFunc
 	handler      http.Handler
 	url          atomic.Pointer[string] // where it listens; empty before it does
 
@@ -105,7 +109,15 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if err := a.destinations.ContinueBackfills(ctx); err != nil {
 		return nil, err
 	}
+	a.keep()
 	return a, nil
+}
+
+// keep keeps house in the background until the appliance is closed.
+func (a *Appliance) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopKeeping = cancel
+	a.keeping.Go(func() { a.keeper.Run(ctx) })
 }
 
 // openStore takes the folder's lock, opens the database and brings the declarations into it.
@@ -132,6 +144,10 @@ func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err err
 		Observe: a.live.Deliveries})
 	if err != nil {
 		return fmt.Errorf("prepare delivery: %w", err)
+	}
+	a.keeper, err = upkeep.New(upkeep.Config{Store: a.store, Dispatcher: a.dispatcher, Mediator: a.mediator, Records: a.Records, Logger: a.logger})
+	if err != nil {
+		return err
 	}
 	key, err := a.openKey(ctx)
 	if err != nil {
@@ -209,6 +225,10 @@ func (a *Appliance) close(ctx context.Context) error {
 	a.drain(ctx)
 	if a.live != nil {
 		a.live.Stop()
+	}
+	if a.stopKeeping != nil {
+		a.stopKeeping()
+		a.keeping.Wait()
 	}
 	if a.destinations != nil {
 		a.destinations.Close()

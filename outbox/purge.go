@@ -50,7 +50,11 @@ type removable struct {
 }
 
 // purgeWindow looks at the messages behind one and removes those that may go.
-func (r *Retention) purgeWindow(ctx context.Context, b bounds, after int64, done *Purged) (window, error) {
+func (r *Retention) purgeWindow(ctx context.Context, rules RetentionRules, after int64, done *Purged) (window, error) {
+	b, err := r.bounds(ctx, rules)
+	if err != nil {
+		return window{}, err
+	}
 	w, batches, err := r.look(ctx, b, after)
 	if err != nil {
 		return w, fmt.Errorf("find old messages: %w", err)

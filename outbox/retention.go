@@ -36,7 +36,8 @@ type RetentionConfig struct {
 	Dispatcher *Dispatcher
 	// Rules are asked for in each round. Defaults to DefaultRetention.
 	Rules func() RetentionRules
-	// Full says that the store has used up its room: then dispatched deliveries may go at once. Defaults to never.
+	// Full says that the store has used up its room: as long as it does, dispatched deliveries may go whatever their age, the oldest first.
+	// It is asked every few hundred messages. Defaults to never.
 	Full func() bool
 	// Logger defaults to none.
 	Logger *slog.Logger
@@ -118,12 +119,8 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 		return done, err
 	}
 	rules := r.config.Rules()
-	bounds, err := r.bounds(ctx, rules)
-	if err != nil {
-		return done, err
-	}
 	for {
-		w, err := r.purgeWindow(ctx, bounds, r.head, &done)
+		w, err := r.purgeWindow(ctx, rules, r.head, &done)
 		if err != nil {
 			return done, err
 		}
@@ -134,7 +131,7 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 		r.head = w.last
 	}
 	for range sweepWindows {
-		w, err := r.purgeWindow(ctx, bounds, r.sweep, &done)
+		w, err := r.purgeWindow(ctx, rules, r.sweep, &done)
 		if err != nil {
 			return done, err
 		}
@@ -148,7 +145,7 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 	return done, err
 }
 
-// bounds are the rules as of one round.
+// bounds are the rules as of one window.
 type bounds struct{ dispatched, dead, beyond int64 }
 
 func (r *Retention) bounds(ctx context.Context, rules RetentionRules) (bounds, error) {

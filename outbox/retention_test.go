@@ -179,7 +179,7 @@ func TestRetentionPausesAfterAJump(t *testing.T) {
 	})
 }
 
-func TestRetentionTakesDispatchedEarlyWhenFull(t *testing.T) {
+func TestRetentionMakesRoomWhenFull(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, "thing-done")
 	r := recorder{answer: func(d Delivery) error {
@@ -189,17 +189,42 @@ func TestRetentionTakesDispatchedEarlyWhenFull(t *testing.T) {
 		return nil
 	}}
 	d := b.dispatcher(t, Config{Poll: time.Hour}, handler("h", "*", &r))
-	for i := range 10 {
-		m := event(i)
-		m.Payload = fmt.Appendf(nil, `"%01000000d"`, i)
-		b.stage(t, m)
-	}
+	const messages = 2*purgeWindow + 1
+	b.do(t, func(ctx context.Context, tx *Tx) error {
+		for i := range messages {
+			if _, err := Stage(ctx, tx, event(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	eventually(t, "settled", func() bool {
 		l, err := d.Backlog(t.Context())
-		return err == nil && l.Total.Dispatched == 9 && l.Total.Failed == 1
+		return err == nil && l.Total.Dispatched == messages-1 && l.Total.Failed == 1
 	})
-	purged, err := b.retention(t, RetentionConfig{Full: func() bool { return true }}).Round(t.Context())
-	if err != nil || purged.Messages != 9 || b.state(t, 0) != "dead-letter" {
-		t.Errorf("removed %+v, %v; want the 9 that are dispatched", purged, err)
+	// Full until the first window is gone: the oldest go, no more than needed, and no dead letter.
+	purged, err := b.retention(t, RetentionConfig{Full: func() bool { return b.count(t, "outbox_messages") > messages-purgeWindow+1 }}).Round(t.Context())
+	if err != nil || purged.Messages != purgeWindow-1 || b.state(t, 0) != "dead-letter" {
+		t.Errorf("removed %+v, %v; want %d that are dispatched", purged, err, purgeWindow-1)
+	}
+	b.tallied(t, d)
+}
+
+// A batch is bounded by what its payloads take too: each of their pages is touched.
+func TestPurgeIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "thing-done")
+	var r recorder
+	d := b.dispatcher(t, Config{Poll: time.Hour}, handler("h", "*", &r))
+	for i := range 9 {
+		m := event(i)
+		m.Payload = fmt.Appendf(nil, `"%01500000d"`, i)
+		b.stage(t, m)
+	}
+	eventually(t, "settled", func() bool { l, err := d.Backlog(t.Context()); return err == nil && l.Total.Dispatched == 9 })
+	keep := b.retention(t, RetentionConfig{})
+	_, batches, err := keep.look(t.Context(), bounds{dispatched: micros(time.Now().Add(time.Hour)), dead: 0, beyond: 0}, 0)
+	if err != nil || len(batches) != 5 {
+		t.Errorf("%d batches, %v; want 2 messages of 1.5 MB in each", len(batches), err)
 	}
 }

@@ -129,6 +129,26 @@ func (m *Mediator) keepAnswer(ctx context.Context, tx *outbox.Tx, tenant outbox.
 	return nil
 }
 
+const deleteExpired = `DELETE FROM posthorn_idempotency WHERE (tenant, key) IN
+(SELECT tenant, key FROM posthorn_idempotency WHERE created_at < ? ORDER BY created_at LIMIT ?)`
+
+// ForgetAnswers removes up to limit answers that are older than they are kept, and says how many: for the upkeep of a store whose callers
+// have become quiet.
+func (m *Mediator) ForgetAnswers(ctx context.Context, limit int) (forgotten int64, err error) {
+	err = m.writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) error {
+		result, err := tx.Tx.Tx.ExecContext(ctx, deleteExpired, tx.Now.Add(-m.keep).UnixMicro(), limit)
+		if err != nil {
+			return err
+		}
+		forgotten, err = result.RowsAffected()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("forget old answers: %w", err)
+	}
+	return forgotten, nil
+}
+
 // Fingerprint hashes the parts of a request, each with its length, so that no two requests have one hash.
 func Fingerprint(parts ...[]byte) [sha256.Size]byte {
 	h := sha256.New()

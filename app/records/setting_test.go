@@ -31,9 +31,10 @@ func TestDefaults(t *testing.T) {
 	}
 	sizes := map[string]int64{
 		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10,
+		"size-budget": 4 << 30,
 	}
 	ratios := map[string]float64{
-		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1,
+		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "alert-size-budget": 0.8,
 	}
 	for id, want := range durations {
 		if got := set.Duration(id); got != want {
