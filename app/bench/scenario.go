@@ -38,7 +38,7 @@ type Options struct {
 	Length time.Duration
 	// Dir is where databases are made and removed; it decides which disk is measured. Defaults to the folder for temporary files.
 	Dir string
-	// Only limits the run to scenarios whose names match one of these patterns of path.Match.
+	// Only limits the run to scenarios whose names begin with one of these; a * at the end changes nothing.
 	Only []string
 	// Program is the program to measure over HTTP.
 	Program string

@@ -22,7 +22,7 @@ Databases are made in --dir, which decides whose disk is measured, and removed a
 			&cli.IntFlag{Name: "rounds", Usage: "run each scenario this `NUMBER` of times", Value: 5},
 			&cli.DurationFlag{Name: "length", Usage: "measure for this `LONG` each time", Value: time.Second},
 			&cli.PathFlag{Name: "dir", Usage: "make the databases in this `FOLDER` (default: the system's for temporary files)"},
-			&cli.StringSliceFlag{Name: "only", Usage: "run only scenarios that match this `PATTERN`, such as 'stage/*'"},
+			&cli.StringSliceFlag{Name: "only", Usage: "run only scenarios whose names begin with this `NAME`, such as stage/"},
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
