@@ -1,8 +1,11 @@
 -- Posthorn's database contract.
 --
 -- Read this file if you write to the outbox from your own program, in any language. It works on SQLite 3.37.0 and later,
--- can be run again on a database that has it already, and touches no table but outbox_* and posthorn_* (the last part,
--- "appliance", exists only in Posthorn's own file).
+-- can be run again on a database that has it already, and touches no table but outbox_* and posthorn_*.
+--
+-- Its parts stand between marks. In Posthorn's own database all of them are in one file. In a database that belongs to your
+-- program only the parts "outbox" and "answers" are: `posthorn schema --beside` prints them, `posthorn install --db` brings them
+-- in. The part "control" is then in a file of its own, and there are no documents.
 --
 -- The shortest way to send something, inside your own transaction:
 --
@@ -16,10 +19,14 @@
 
 -- outbox: begin
 
+-- meta: begin
+
 CREATE TABLE IF NOT EXISTS posthorn_meta (
   name  TEXT PRIMARY KEY,
   value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- meta: end
 
 -- schema_version: the version of this contract. fence: the highest fencing token given so far; it only rises.
 INSERT INTO posthorn_meta(name, value) VALUES ('schema_version', 1), ('fence', 0) ON CONFLICT DO NOTHING;
@@ -298,7 +305,7 @@ FROM outbox_messages m;
 
 -- outbox: end
 
--- appliance: begin
+-- documents: begin
 
 -- Documents: for programs that keep their data in Posthorn itself. A row in version 0 does not exist; a deleted one keeps its version.
 CREATE TABLE IF NOT EXISTS documents (
@@ -310,6 +317,10 @@ CREATE TABLE IF NOT EXISTS documents (
   changed_at INTEGER NOT NULL,
   PRIMARY KEY (tenant, collection, id)
 ) STRICT, WITHOUT ROWID;
+
+-- documents: end
+
+-- answers: begin
 
 -- Answers to commands that carried an Idempotency-Key, written in the command's own transaction.
 CREATE TABLE IF NOT EXISTS posthorn_idempotency (
@@ -324,11 +335,15 @@ CREATE TABLE IF NOT EXISTS posthorn_idempotency (
 
 CREATE INDEX IF NOT EXISTS posthorn_idempotency_age ON posthorn_idempotency(created_at);
 
+-- answers: end
+
+-- control: begin
+
 -- Destinations: handlers that somebody created at run time. The name is the handler's.
 CREATE TABLE IF NOT EXISTS posthorn_destinations (
   name       TEXT    PRIMARY KEY,
   tenant     TEXT    NOT NULL,
-  kind       TEXT    NOT NULL CHECK (kind IN ('webhook', 'file')),
+  kind       TEXT    NOT NULL CHECK (kind IN ('webhook', 'file', 'pull')),
   types      TEXT    NOT NULL,  -- JSON array of patterns
   options    TEXT    NOT NULL,  -- JSON object: url, timeout, concurrency … as its integration defines them
   secrets    BLOB,              -- sealed signing secrets
@@ -375,4 +390,11 @@ CREATE TABLE IF NOT EXISTS posthorn_audit (
 
 CREATE INDEX IF NOT EXISTS posthorn_audit_tenant ON posthorn_audit(tenant);
 
--- appliance: end
+-- How far a database that belongs to another program had come when it was last looked at, so that an older copy of it, put in its place,
+-- is noticed.
+CREATE TABLE IF NOT EXISTS posthorn_marks (
+  name  TEXT    PRIMARY KEY,   -- messages, deliveries: the highest numbers given; fence
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- control: end

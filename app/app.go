@@ -34,6 +34,7 @@ func Main(ctx context.Context, build Build, args []string, in io.Reader, out, er
 	defer stop()
 	return cli.Run(ctx, cli.Deps{
 		Version: build.Version,
+		Schema: build.Schema, BesideSchema: besideSchema(build.Schema), DataDirOf: DataDirOf,
 		OpenLocal: func(ctx context.Context, dataDir, config string) (cli.Local, error) {
 			local, err := openLocal(ctx, build, dataDir, config)
 			if err != nil {
@@ -80,6 +81,13 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 
 // serve is the command of that name.
 func serve(ctx context.Context, build Build, flags cli.ServeFlags, log io.Writer) error {
+	if flags.DB != "" && flags.DataDir == "" {
+		db, err := resolve(flags.DB)
+		if err != nil {
+			return err
+		}
+		flags.DataDir = DataDirOf(db)
+	}
 	config, dataDir, err := configure(flags.DataDir, flags.Config)
 	if err != nil {
 		return err
@@ -99,7 +107,8 @@ func serve(ctx context.Context, build Build, flags cli.ServeFlags, log io.Writer
 	if _, err := config.level(); err != nil {
 		return &cli.Failure{Code: cli.ExitUsage, Sentence: "the log level is none", Advice: "--log-level debug, info, warn or error"}
 	}
-	return Serve(ctx, Options{Build: build, DataDir: dataDir, Config: config, Logger: config.logger(log)}, flags.ReadyFile)
+	return Serve(ctx, Options{Build: build, DataDir: dataDir, DB: flags.DB, Restored: flags.Restored, Config: config, Logger: config.logger(log)},
+		flags.ReadyFile)
 }
 
 // configure reads the configuration file, named or in the data folder, and settles which data folder is meant.

@@ -35,8 +35,13 @@ const (
 // Options say what appliance to open.
 type Options struct {
 	Build Build
-	// DataDir is the data folder; it is made when there is none. Required.
+	// DataDir is the data folder; it is made when there is none. Required, unless DB is given.
 	DataDir string
+	// DB, unless empty, is a database that belongs to another program: messages are in it, everything else is in the data folder. Without
+	// it the data folder says whether it lies beside one.
+	DB string
+	// Restored: DB was restored from an older copy, and that is meant.
+	Restored bool
 	// Config is what the operator decided.
 	Config Config
 	// NoDispatch leaves deliveries to another start: for a single command.
@@ -52,8 +57,9 @@ type Appliance struct {
 	options Options
 	logger  *slog.Logger
 
-	lock         *store.Lock
+	locks        []*store.Lock
 	store        *store.Store
+	marks        *marks // nil in a data folder that lies beside nothing
 	declarations *declarations
 	mediator     *mediator.Mediator
 	tokens       *access.Tokens
@@ -77,8 +83,8 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	if options.DataDir, err = filepath.Abs(options.DataDir); err != nil {
-		return nil, fmt.Errorf("find data folder: %w", err)
+	if err := options.settle(); err != nil {
+		return nil, err
 	}
 	a := &Appliance{options: options, logger: options.Logger}
 	a.url.Store(new(string))
@@ -103,6 +109,9 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if options.NoDispatch {
 		return a, a.dispatcher.Prepare(ctx)
 	}
+	if a.marks != nil {
+		a.marks.start()
+	}
 	if err := a.dispatcher.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -120,27 +129,48 @@ func (a *Appliance) keep() {
 	a.keeping.Go(func() { a.keeper.Run(ctx) })
 }
 
-// openStore takes the folder's lock, opens the database and brings the declarations into it.
+// openStore takes the lock, opens the database and brings the declarations into it.
 func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error) {
-	path := filepath.Join(a.options.DataDir, DatabaseName)
-	if a.lock, err = store.TakeLock(ctx, path, a.options.LockWait); err != nil {
+	own := filepath.Join(a.options.DataDir, DatabaseName)
+	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Create: true, Writer: writerConfig(set),
+		Logger: a.logger}
+	if a.options.DB != "" {
+		if opt, err = a.guestOptions(opt); err != nil {
+			return err
+		}
+		if err := a.takeLock(ctx, opt.Path); err != nil {
+			return err
+		}
+	}
+	if err := a.takeLock(ctx, own); err != nil {
 		return err
 	}
-	a.store, err = store.Open(ctx, store.Options{Path: path, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Create: true,
-		Writer: writerConfig(set), Logger: a.logger})
-	if err != nil {
+	if a.store, err = store.Open(ctx, opt); err != nil {
 		return err
+	}
+	if a.options.DB != "" {
+		if err := a.arriveBeside(ctx); err != nil {
+			return err
+		}
 	}
 	a.declarations = &declarations{folder: records.OverlayDir(a.options.DataDir), overrides: a.options.Config.Settings, version: a.options.Build.Version,
 		writer: a.store.Writer, logger: a.logger}
 	return a.declarations.declare(ctx, set)
 }
 
+func (a *Appliance) takeLock(ctx context.Context, path string) error {
+	lock, err := store.TakeLock(ctx, path, a.options.LockWait)
+	if err == nil {
+		a.locks = append(a.locks, lock)
+	}
+	return err
+}
+
 // openDelivery prepares the dispatcher and brings up the destinations.
 func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
 	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon")})
 	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
-		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"),
+		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"), Foreign: a.foreignPoll(set),
 		Observe: a.live.Deliveries})
 	if err != nil {
 		return fmt.Errorf("prepare delivery: %w", err)
@@ -238,14 +268,17 @@ func (a *Appliance) close(ctx context.Context) error {
 		// What was accepted is written, also when the drain took all of its time.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
+		if a.marks != nil {
+			a.marks.stop(bounded)
+		}
 		if err := a.store.Close(bounded); failed != nil {
 			errs = append(errs, failed)
 		} else {
 			errs = append(errs, err)
 		}
 	}
-	if a.lock != nil {
-		if err := a.lock.Release(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, lock := range a.locks {
+		if err := lock.Release(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

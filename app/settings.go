@@ -26,6 +26,14 @@ func writerConfig(set *records.Set) outbox.WriterConfig {
 	return outbox.WriterConfig{Queue: set.Int("writer-queue"), Deadline: set.Duration("command-deadline")}
 }
 
+// foreignPoll is how the commits of the program beside are noticed; in a file of one's own nobody else commits.
+func (a *Appliance) foreignPoll(set *records.Set) outbox.ForeignPoll {
+	if a.options.DB == "" {
+		return outbox.ForeignPoll{}
+	}
+	return outbox.ForeignPoll{Busy: set.Duration("foreign-poll-busy"), Idle: set.Duration("foreign-poll-idle")}
+}
+
 func destinationDefaults(set *records.Set) destinations.Defaults {
 	return destinations.Defaults{
 		WebhookConcurrency: set.Int("webhook-concurrency"),

@@ -33,6 +33,8 @@ type Config struct {
 	ClaimBatch int
 	// Poll is how often the queue is looked at although nobody called. Defaults to 5 s.
 	Poll time.Duration
+	// Foreign has the dispatcher notice what other programs stage in the database. Defaults to leaving that to Poll and Wake.
+	Foreign ForeignPoll
 	// Observe, unless nil, is told after each commit what changed, in order. It must not block.
 	Observe func([]Change)
 	// ObserveLane, unless nil, is told whose lane was held, resumed or disabled, or has opened or closed its breaker. It must not block.
@@ -59,6 +61,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Foreign.Busy < 0 || c.Foreign.Idle < c.Foreign.Busy {
+		return c, errors.New("new dispatcher: Foreign.Busy must not be negative, and not above Foreign.Idle")
 	}
 	if c.LeaseGrace < 0 || c.ClaimBatch < 1 || c.Poll < 0 {
 		return c, errors.New("new dispatcher: LeaseGrace, ClaimBatch and Poll must be positive")
@@ -105,6 +110,7 @@ type Dispatcher struct {
 	wake       chan struct{}
 	stopped    chan struct{}
 	cancelLoop context.CancelFunc
+	watching   sync.WaitGroup
 	attempts   sync.WaitGroup
 	attemptCtx context.Context
 	cancelRuns context.CancelCauseFunc
@@ -150,6 +156,9 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	loop, cancel := context.WithCancel(context.Background())
 	d.cancelLoop = cancel
 	go d.loop(loop)
+	if d.config.Foreign.Busy > 0 {
+		d.watching.Go(func() { d.watchForeign(loop) })
+	}
 	return nil
 }
 

@@ -343,7 +343,7 @@ func (w *Writer) commit() {
 			g.kept = g.kept[:0]
 		}
 		w.abandon()
-	case found && (primary(code) == sqlite3.SQLITE_BUSY || primary(code) == sqlite3.SQLITE_FULL):
+	case found && !w.cfg.TwoFiles && (primary(code) == sqlite3.SQLITE_BUSY || primary(code) == sqlite3.SQLITE_FULL):
 		conn.drop(context.Background())
 		err = storeError(fmt.Errorf("commit: %w", err))
 		for _, c := range g.kept {

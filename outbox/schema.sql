@@ -1,9 +1,13 @@
 -- outbox: begin
 
+-- meta: begin
+
 CREATE TABLE IF NOT EXISTS posthorn_meta (
   name  TEXT PRIMARY KEY,
   value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- meta: end
 
 -- schema_version: the version of this contract. fence: the highest fencing token given so far; it only rises.
 INSERT INTO posthorn_meta(name, value) VALUES ('schema_version', 1), ('fence', 0) ON CONFLICT DO NOTHING;

@@ -33,6 +33,7 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	}
 	d.cancelLoop()
 	<-d.stopped
+	d.watching.Wait()
 	if err := d.config.Writer.Err(); err != nil {
 		return fmt.Errorf("stop dispatcher: %w", err)
 	}

@@ -22,6 +22,9 @@ type WriterConfig struct {
 	GroupTime time.Duration
 	// Deadline is how long a command sent by Do may wait to be started when its context has no deadline. Defaults to 5 s.
 	Deadline time.Duration
+	// TwoFiles says that another database file is attached to the connection. SQLite then commits one file after the other, so that a COMMIT
+	// which finds the disk full is in doubt too.
+	TwoFiles bool
 	// Now tells the time that commands see. Defaults to time.Now.
 	Now func() time.Time
 	// Logger is told of panics and of the writer's end. Defaults to silence.

@@ -25,6 +25,22 @@ func dataDirFlag() cli.Flag {
 	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER`", EnvVars: []string{"POSTHORN_DATA_DIR"}, Value: DefaultDataDir}
 }
 
+func dbFlag() cli.Flag {
+	return &cli.PathFlag{Name: "db", Usage: "the SQLite `FILE` of another program, to work beside it; its data folder is FILE.posthorn unless --data-dir names one",
+		EnvVars: []string{"POSTHORN_DB"}}
+}
+
+// dataDir is the data folder that the flags name.
+func (d Deps) dataDir(c *cli.Context) string {
+	if db := c.Path("db"); db != "" && !c.IsSet("data-dir") {
+		if resolved, err := filepath.EvalSymlinks(db); err == nil {
+			db = resolved
+		}
+		return d.DataDirOf(db)
+	}
+	return c.Path("data-dir")
+}
+
 func jsonFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", Usage: "print JSON", DisableDefaultText: true}
 }
@@ -40,7 +56,7 @@ func clientFlags(own ...cli.Flag) []cli.Flag {
 	if !slices.ContainsFunc(own, func(flag cli.Flag) bool { return slices.Contains(flag.Names(), "url") }) {
 		server.Aliases = []string{"url"}
 	}
-	return append(own, dataDirFlag(), configFlag(), server,
+	return append(own, dataDirFlag(), dbFlag(), configFlag(), server,
 		&cli.PathFlag{Name: "token-file", Usage: "read the API token for --server from a `FILE`"},
 		&cli.StringFlag{Name: "tenant", Usage: "act for this `TENANT` (default: the caller's own)", EnvVars: []string{"POSTHORN_TENANT"}},
 		jsonFlag())
@@ -91,7 +107,7 @@ func (d Deps) connect(c *cli.Context, access access) (*client.Client, error) {
 		}
 		return remote, nil
 	}
-	dataDir := c.Path("data-dir")
+	dataDir := d.dataDir(c)
 	if _, err := os.Stat(dataDir); errors.Is(err, fs.ErrNotExist) && access == existing {
 		return nil, &Failure{Code: ExitFailed, Sentence: "there is no data folder " + dataDir,
 			Advice: "name it with --data-dir or POSTHORN_DATA_DIR; `posthorn serve` makes one"}

@@ -18,6 +18,8 @@ type Local interface {
 // ServeFlags are the flags of `posthorn serve`. An empty one was not given: the configuration file's value holds, then the default.
 type ServeFlags struct {
 	DataDir        string
+	DB             string // a database that belongs to another program
+	Restored       bool   // DB was restored from an older copy, and that is meant
 	Listen         string // host:port; port 0 takes any
 	InsecureListen bool   // allows Listen to be no loopback address without TLS
 	Config         string // the path of posthorn.yaml
@@ -30,6 +32,10 @@ type ServeFlags struct {
 type Deps struct {
 	// Version is the program's version.
 	Version string
+	// Schema is the database contract, BesideSchema what a database that belongs to another program is given of it.
+	Schema, BesideSchema string
+	// DataDirOf names the data folder of another program's database. Required by the commands that take --db.
+	DataDirOf func(db string) string
 	// OpenLocal opens a data folder under its lock. config is the path of a configuration file, or "". An error may have the methods
 	// ExitCode and Hint.
 	OpenLocal func(ctx context.Context, dataDir, config string) (Local, error)
@@ -61,6 +67,9 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Socket == nil {
 		d.Socket = defaultSocket
+	}
+	if d.DataDirOf == nil {
+		d.DataDirOf = func(db string) string { return db + ".posthorn" }
 	}
 	if d.Getenv == nil {
 		d.Getenv = os.Getenv

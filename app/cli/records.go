@@ -35,7 +35,7 @@ func recordsNewEventCommand(deps Deps) *cli.Command {
 		Description: `It writes records/integration-events/TYPE.md in the data folder, before the first start too. The file says what you can declare: a
 JSON Schema, who may see which field, how long retries go on.`,
 		Flags: []cli.Flag{
-			dataDirFlag(),
+			dataDirFlag(), dbFlag(),
 			&cli.StringFlag{Name: "trust", Usage: "how far readers may rely on it: authoritative or advisory", Value: string(records.Authoritative)},
 			&cli.IntSliceFlag{Name: "schema-version", Usage: "the schema `VERSIONS` that it has", Value: cli.NewIntSlice(1)},
 			jsonFlag(),
@@ -45,14 +45,14 @@ JSON Schema, who may see which field, how long retries go on.`,
 			if err != nil {
 				return err
 			}
-			file, err := records.NewIntegrationEvent(c.Path("data-dir"), given[0], records.Trust(c.String("trust")), c.IntSlice("schema-version"))
+			file, err := records.NewIntegrationEvent(deps.dataDir(c), given[0], records.Trust(c.String("trust")), c.IntSlice("schema-version"))
 			switch {
 			case errors.Is(err, records.ErrExists):
 				return &Failure{Code: ExitFailed, Sentence: err.Error(), Advice: "edit the file, or choose another type"}
 			case err != nil:
 				return &Failure{Code: ExitFailed, Sentence: err.Error()}
 			}
-			reloaded, err := deps.reload(c.Context, c.Path("data-dir"))
+			reloaded, err := deps.reload(c.Context, deps.dataDir(c))
 			if err != nil {
 				return &Failure{Code: ExitFailed, Sentence: file + " is written, but the running process has not read it", Cause: err,
 					Advice: "mend what it says, then restart it"}
@@ -99,13 +99,13 @@ func recordsListCommand(deps Deps) *cli.Command {
 		Name:      "list",
 		Usage:     "List the records in effect",
 		ArgsUsage: "[KIND]",
-		Flags:     []cli.Flag{dataDirFlag(), jsonFlag()},
+		Flags:     []cli.Flag{dataDirFlag(), dbFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 0, 1)
 			if err != nil {
 				return err
 			}
-			set, err := loadRecords(c.Path("data-dir"))
+			set, err := loadRecords(deps.dataDir(c))
 			if err != nil {
 				return err
 			}
@@ -148,12 +148,12 @@ func recordsCheckCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:  "check",
 		Usage: "Find records that are wrong, and references to records that do not exist",
-		Flags: []cli.Flag{dataDirFlag(), jsonFlag()},
+		Flags: []cli.Flag{dataDirFlag(), dbFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
 				return err
 			}
-			set, err := loadRecords(c.Path("data-dir"))
+			set, err := loadRecords(deps.dataDir(c))
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,8 @@ func serveCommand(deps Deps) *cli.Command {
 A second signal ends it at once, and even then nothing is lost.`,
 		Flags: []cli.Flag{
 			dataDirFlag(),
+			dbFlag(),
+			&cli.BoolFlag{Name: "restored", Usage: "go on with a --db that was restored from an older copy", DisableDefaultText: true},
 			&cli.StringFlag{Name: "listen", Usage: "answer on this `ADDRESS` (default: 127.0.0.1:7678)", EnvVars: []string{"POSTHORN_LISTEN"}},
 			configFlag(),
 			&cli.PathFlag{Name: "ready-file", Usage: "write {\"url\",\"socket\",\"pid\",\"version\"} to this `FILE` once requests are answered",
@@ -24,6 +26,7 @@ A second signal ends it at once, and even then nothing is lost.`,
 				return err
 			}
 			flags := ServeFlags{
+				DB: c.Path("db"), Restored: c.Bool("restored"),
 				Listen: c.String("listen"), InsecureListen: c.Bool("insecure-listen"), Config: c.Path("config"), ReadyFile: c.Path("ready-file"),
 				LogLevel: c.String("log-level"), LogJSON: c.Bool("log-json"),
 			}

@@ -19,6 +19,12 @@ var (
 	ErrIntegrity = errors.New("the database file is damaged or is not a database")
 	// ErrEncoding is answered when the file keeps text as UTF-16.
 	ErrEncoding = errors.New("the database keeps text as UTF-16; Posthorn needs UTF-8")
+	// ErrJournal is answered when another program's file is not in WAL mode.
+	ErrJournal = errors.New("the database is not in WAL mode")
+	// ErrNotInstalled is answered when another program's file does not have the outbox, or an earlier version of it.
+	ErrNotInstalled = errors.New("the database does not have this version of the outbox")
+	// ErrOwnFile is answered when the file given as another program's is one of Posthorn's own.
+	ErrOwnFile = errors.New("the database is Posthorn's own, not another program's")
 	// ErrSetting is answered when a setting of a connection did not take effect.
 	ErrSetting = errors.New("a setting of the database did not take effect")
 	// ErrReplaced is answered when the path no longer leads to the file that was opened.

@@ -13,6 +13,9 @@ type file struct {
 	path  string // absolute, without symbolic links
 	info  fs.FileInfo
 	fresh bool // empty, so that settings of the file itself can still be chosen
+	guest bool // it belongs to another program, so that settings of the file itself are left alone
+
+	attached *file // the control database, if it is another file
 }
 
 // resolve makes one name of all names of a file, so that its lock and its inode are looked for in one place. The file need not exist.
@@ -117,6 +120,9 @@ func (f *file) verify() error {
 	}
 	if !os.SameFile(f.info, info) {
 		return fmt.Errorf("%w: %s is another file now", ErrReplaced, f.path)
+	}
+	if f.attached != nil {
+		return f.attached.verify()
 	}
 	return nil
 }

@@ -64,7 +64,10 @@ func (f *file) probe(ctx context.Context, opt *Options) error {
 	if !strings.EqualFold(encoding, "UTF-8") {
 		return fmt.Errorf("%w: it says %s", ErrEncoding, encoding)
 	}
-	return checkVersion(ctx, db, opt.SchemaVersion)
+	if err := checkVersion(ctx, db, opt.SchemaVersion); err != nil || !opt.Guest {
+		return err
+	}
+	return f.welcome(ctx, db, opt.SchemaVersion)
 }
 
 // applySchema brings the tables into the file, in one transaction. It changes nothing in a file that has them.

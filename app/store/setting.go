@@ -79,7 +79,9 @@ func (f *file) dsn(u use, busy time.Duration) string {
 		q.Set("_query_only", "1")
 	}
 	if u != probing {
-		q.Set("_journal_mode", "WAL")
+		if !f.guest {
+			q.Set("_journal_mode", "WAL")
+		}
 		q.Set("_synchronous", "FULL")
 		q.Set("_foreign_keys", "1")
 		q.Add("_pragma", fmt.Sprintf("journal_size_limit(%d)", walLimit))
@@ -91,8 +93,11 @@ func (f *file) dsn(u use, busy time.Duration) string {
 	if u == writing && f.fresh {
 		q.Set("_auto_vacuum", "INCREMENTAL")
 	}
-	return "file:" + (&url.URL{Path: f.path}).EscapedPath() + "?" + q.Encode()
+	return f.name() + "?" + q.Encode()
 }
+
+// name is the file's as SQLite takes it.
+func (f *file) name() string { return "file:" + (&url.URL{Path: f.path}).EscapedPath() }
 
 // connector opens connections to one file for one use, and refuses those that are not as they should be.
 type connector struct {
@@ -116,7 +121,13 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, openError(errors.Join(err, c.file.verify()))
 	}
-	if err := c.check(ctx, conn); err != nil {
+	if c.file.attached != nil && c.use != probing {
+		err = c.file.attached.attachTo(ctx, conn)
+	}
+	if err == nil {
+		err = c.check(ctx, conn)
+	}
+	if err != nil {
 		conn.Close()
 		return nil, openError(err)
 	}

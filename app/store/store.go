@@ -26,6 +26,10 @@ type Options struct {
 	SchemaVersion int
 	// Create makes the file, and its folder, when there is none. Without it, a missing file is ErrMissing.
 	Create bool
+	// Guest: the file belongs to another program. It must be in WAL mode and hold the outbox already; nothing about the file is changed.
+	Guest bool
+	// Control, unless nil, is a second file that belongs to the first. It is made when there is none.
+	Control *Control
 	// Readers bounds the reader pool. Defaults to GOMAXPROCS, and is never more.
 	Readers int
 	// BusyTimeout is how long a connection waits for another process. Defaults to 5 s.
@@ -41,6 +45,12 @@ type Options struct {
 func (opt *Options) fill() error {
 	if opt.Path == "" {
 		return errors.New("open database: no path given")
+	}
+	if opt.Guest && opt.Create {
+		return errors.New("open database: a guest makes no database")
+	}
+	if opt.Control != nil {
+		opt.Writer.TwoFiles = true
 	}
 	if most := runtime.GOMAXPROCS(0); opt.Readers <= 0 || opt.Readers > most {
 		opt.Readers = most
@@ -70,6 +80,7 @@ type Store struct {
 	Upkeep *bun.DB
 
 	file   *file
+	guest  bool
 	wal    walWatch
 	write  *bun.DB
 	logger *slog.Logger
@@ -97,12 +108,18 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 			err = fmt.Errorf("open %s: %w", f.path, openError(err))
 		}
 	}()
-	if f.info.Size() > 0 {
+	f.guest = opt.Guest
+	if f.info.Size() > 0 || f.guest {
 		if err := f.probe(ctx, &opt); err != nil {
 			return nil, err
 		}
 	}
-	opened := &Store{file: f, logger: opt.Logger}
+	if opt.Control != nil {
+		if f.attached, err = opt.Control.prepare(ctx, &opt); err != nil {
+			return nil, err
+		}
+	}
+	opened := &Store{file: f, guest: opt.Guest, logger: opt.Logger}
 	defer func() {
 		if err != nil {
 			_ = opened.closePools() // err says what matters
@@ -120,7 +137,7 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 		if *p.into, err = openPool(ctx, f, p.use, p.size, opt.BusyTimeout); err != nil {
 			return nil, err
 		}
-		if p.use == writing {
+		if p.use == writing && !opt.Guest {
 			if err := applySchema(ctx, opened.write.DB, &opt); err != nil {
 				return nil, err
 			}
@@ -206,8 +223,12 @@ func (s *Store) close(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("close readers: %w", err))
 	}
 	if s.Writer.Err() == nil && len(errs) == 0 {
+		mode := Truncate
+		if s.guest {
+			mode = Passive // its owner may be at work
+		}
 		// Its failure loses nothing: what the WAL holds is committed, and found at the next start.
-		if _, err := s.Checkpoint(context.WithoutCancel(ctx), Truncate); err != nil {
+		if _, err := s.Checkpoint(context.WithoutCancel(ctx), mode); err != nil {
 			s.logger.Warn("last checkpoint failed", "error", err)
 		}
 	}

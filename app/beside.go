@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/posthorn/posthorn/app/store"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// besideName is the file of a data folder that names the database which the folder lies beside.
+const besideName = "beside"
+
+// errFolder: a data folder and a database do not belong together.
+var errFolder = errors.New("the data folder belongs elsewhere")
+
+// DataDirOf is the data folder of another program's database, where none is named.
+func DataDirOf(db string) string { return db + ".posthorn" }
+
+// settle finds out which data folder and which database are meant.
+func (o *Options) settle() (err error) {
+	if o.DB != "" {
+		if o.DB, err = resolve(o.DB); err != nil {
+			return fmt.Errorf("find database: %w", err)
+		}
+		if o.DataDir == "" {
+			o.DataDir = DataDirOf(o.DB)
+		}
+	}
+	if o.DataDir, err = filepath.Abs(o.DataDir); err != nil {
+		return fmt.Errorf("find data folder: %w", err)
+	}
+	noted, err := readBeside(o.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case o.DB == "":
+		o.DB = noted
+	case noted != "" && noted != o.DB:
+		return fmt.Errorf("%w: %s lies beside %s, not beside %s", errFolder, o.DataDir, noted, o.DB)
+	case noted == "":
+		if _, err := os.Stat(filepath.Join(o.DataDir, DatabaseName)); err == nil {
+			return fmt.Errorf("%w: %s holds messages of its own", errFolder, o.DataDir)
+		}
+	}
+	return nil
+}
+
+// resolve makes one name of all names of a file that exists.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s", store.ErrMissing, path)
+	}
+	return resolved, err
+}
+
+func readBeside(dataDir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dataDir, besideName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read what the data folder lies beside: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// noteBeside writes down the database, before anything else of Posthorn's is in the folder.
+func noteBeside(dataDir, db string) error {
+	path := filepath.Join(dataDir, besideName)
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(db+"\n"), 0o600); err != nil {
+		return fmt.Errorf("note the database: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("note the database: %w", err)
+	}
+	return nil
+}
+
+// guestOptions are those of a store in another program's database, with the control database attached.
+func (a *Appliance) guestOptions(opt store.Options) (store.Options, error) {
+	control, err := part(opt.Schema, "meta", "control")
+	if err != nil {
+		return opt, err
+	}
+	opt.Control = &store.Control{Path: opt.Path, Schema: control, Version: opt.SchemaVersion}
+	opt.Path, opt.Schema, opt.Create, opt.Guest = a.options.DB, "", false, true
+	// The lock of a group is the other program's wait.
+	opt.Writer.GroupTime, opt.Writer.GroupMax = guestGroupTime, guestGroupMax
+	return opt, noteBeside(a.options.DataDir, a.options.DB)
+}
+
+// part joins parts of the contract, as its marks name them.
+func part(schema string, names ...string) (string, error) {
+	var joined strings.Builder
+	for _, name := range names {
+		begin, end := "-- "+name+": begin\n", "-- "+name+": end"
+		from := strings.Index(schema, begin)
+		length := strings.Index(schema[max(from, 0):], end)
+		if from < 0 || length < 0 {
+			return "", fmt.Errorf("the contract has no part %q", name)
+		}
+		joined.WriteString(schema[from:from+length] + end + "\n\n")
+	}
+	return joined.String(), nil
+}
+
+// besideSchema is what another program's database is given.
+func besideSchema(schema string) string {
+	text, err := part(schema, "outbox", "answers")
+	if err != nil {
+		return "" // a test holds that the contract has these parts
+	}
+	return text
+}
+
+// arriveBeside makes sure that the database is not an older copy of itself, or makes it safe to go on with one.
+func (a *Appliance) arriveBeside(ctx context.Context) error {
+	a.marks = &marks{store: a.store, logger: a.logger}
+	return a.store.Writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) error {
+		return compareMarks(ctx, tx, a.options.Restored)
+	})
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/posthorn/posthorn/app/store"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// ErrOlderCopy is answered when another program's database is behind what was seen of it before.
+var ErrOlderCopy = errors.New("the database is an older copy of itself")
+
+const (
+	// marksInterval is how often it is written down how far the database has come. What a restore takes back of the last second is not noticed.
+	marksInterval = time.Second
+	// restoredFence is how far the fence is raised over a restored copy: beyond all that can have been given since it was made.
+	restoredFence = 1 << 32
+)
+
+// The bounds of a group in another program's database.
+const (
+	guestGroupTime = 5 * time.Millisecond
+	guestGroupMax  = 128
+)
+
+const currentMarks = `SELECT 'messages', coalesce((SELECT seq FROM main.sqlite_sequence WHERE name = 'outbox_messages'), 0)
+UNION ALL SELECT 'deliveries', coalesce((SELECT seq FROM main.sqlite_sequence WHERE name = 'outbox_deliveries'), 0)
+UNION ALL SELECT 'fence', value FROM main.posthorn_meta WHERE name = 'fence'`
+
+const (
+	findBehind = `WITH now(name, value) AS (` + currentMarks + `)
+SELECT m.name, m.value, n.value FROM control.posthorn_marks m JOIN now n ON n.name = m.name WHERE n.value < m.value ORDER BY m.name LIMIT 1`
+	keepMarks = `INSERT INTO control.posthorn_marks(name, value) SELECT * FROM (` + currentMarks + `) WHERE true
+ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value < excluded.value`
+	countMarks = `WITH now(name, value) AS (` + currentMarks + `) SELECT sum(value) FROM now`
+)
+
+// After a restore: what was given out once is never given out again.
+const (
+	restoreSequence = `UPDATE main.sqlite_sequence SET seq = max(seq, (SELECT value FROM control.posthorn_marks WHERE name = ?1)) WHERE name = ?2`
+	insertSequence  = `INSERT INTO main.sqlite_sequence(name, seq) SELECT ?2, value FROM control.posthorn_marks WHERE name = ?1
+AND NOT EXISTS (SELECT 1 FROM main.sqlite_sequence WHERE name = ?2)`
+	restoreFence = `UPDATE main.posthorn_meta SET value = max(value, (SELECT value FROM control.posthorn_marks WHERE name = 'fence')) + ? WHERE name = 'fence'`
+)
+
+// compareMarks refuses a database that is behind its marks, or brings it beyond them when that is meant.
+func compareMarks(ctx context.Context, tx *outbox.Tx, restored bool) error {
+	rows, err := tx.Tx.Tx.QueryContext(ctx, findBehind)
+	if err != nil {
+		return fmt.Errorf("compare marks: %w", err)
+	}
+	behind := error(nil)
+	for rows.Next() {
+		var name string
+		var seen, now int64
+		if err := rows.Scan(&name, &seen, &now); err != nil {
+			_ = rows.Close()
+			return fmt.Errorf("compare marks: %w", err)
+		}
+		behind = fmt.Errorf("%w: it had come to %s %d before, and is at %d now", ErrOlderCopy, name, seen, now)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return fmt.Errorf("compare marks: %w", err)
+	}
+	if behind == nil || !restored {
+		return behind
+	}
+	for mark, table := range map[string]string{"messages": "outbox_messages", "deliveries": "outbox_deliveries"} {
+		for _, query := range []string{insertSequence, restoreSequence} {
+			if _, err := tx.Tx.Tx.ExecContext(ctx, query, mark, table); err != nil {
+				return fmt.Errorf("go on with a restored copy: %w", err)
+			}
+		}
+	}
+	if _, err := tx.Tx.Tx.ExecContext(ctx, restoreFence, restoredFence); err != nil {
+		return fmt.Errorf("go on with a restored copy: %w", err)
+	}
+	return nil
+}
+
+// marks writes down in the control database how far the other has come.
+type marks struct {
+	store  *store.Store
+	logger *slog.Logger
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	seen   int64
+}
+
+func (m *marks) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	m.done.Go(func() {
+		tick := time.NewTicker(marksInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := m.keep(ctx); err != nil && ctx.Err() == nil {
+				m.logger.Debug("marks are not kept", "error", err)
+			}
+		}
+	})
+}
+
+// keep writes the marks when they have changed. It takes no lock of the other program's file.
+func (m *marks) keep(ctx context.Context) error {
+	var sum int64
+	if err := m.store.Read.DB.QueryRowContext(ctx, countMarks).Scan(&sum); err != nil {
+		return err
+	}
+	if sum == m.seen {
+		return nil
+	}
+	if _, err := m.store.Upkeep.DB.ExecContext(ctx, keepMarks); err != nil {
+		return err
+	}
+	m.seen = sum
+	return nil
+}
+
+// stop keeps the last marks. The store is open still.
+func (m *marks) stop(ctx context.Context) {
+	if m.cancel != nil {
+		m.cancel()
+		m.done.Wait()
+	}
+	if m.store.Writer.Err() != nil {
+		return
+	}
+	if err := m.keep(ctx); err != nil {
+		m.logger.Debug("marks are not kept", "error", err)
+	}
+}
