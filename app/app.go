@@ -34,7 +34,7 @@ func Main(ctx context.Context, build Build, args []string, in io.Reader, out, er
 	defer stop()
 	return cli.Run(ctx, cli.Deps{
 		Version: build.Version,
-		Schema: build.Schema, BesideSchema: besideSchema(build.Schema), DataDirOf: DataDirOf,
+		Schema:  build.Schema, BesideSchema: besideSchema(build.Schema), DataDirOf: DataDirOf,
 		OpenLocal: func(ctx context.Context, dataDir, config string) (cli.Local, error) {
 			local, err := openLocal(ctx, build, dataDir, config)
 			if err != nil {

@@ -38,7 +38,7 @@ func (a *Appliance) openFaces(context.Context, *records.Set) error {
 	}
 	judge := emits.Judge{Records: a.Records, DataDir: a.options.DataDir}
 	a.handler, err = api.New(api.Deps{
-		Mediator: a.mediator, Documents: documents.New(a.mediator, judge, a.live.Documents), Messages: messages.New(a.mediator, judge),
+		Mediator: a.mediator, Documents: a.documents(judge), Messages: messages.New(a.mediator, judge),
 		Deliveries:   deliveries.New(a.mediator, a.dispatcher),
 		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, URL: func() string { return *a.url.Load() }, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
 		Writer: a.store.Writer, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
@@ -67,4 +67,12 @@ func (a *Appliance) reload(ctx context.Context) error {
 		refusal.At = append(refusal.At, mediator.Violation{Path: at, Message: p.Text})
 	}
 	return refusal
+}
+
+// documents is nil beside another program's database: that program has tables of its own.
+func (a *Appliance) documents(judge emits.Judge) *documents.Module {
+	if a.options.DB != "" {
+		return nil
+	}
+	return documents.New(a.mediator, judge, a.live.Documents)
 }

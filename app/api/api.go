@@ -25,7 +25,8 @@ import (
 
 // Deps is what the API serves. Fields are required unless they say otherwise.
 type Deps struct {
-	Mediator     *mediator.Mediator
+	Mediator *mediator.Mediator
+	// Documents; nil: there are none, as beside another program's database.
 	Documents    *documents.Module
 	Messages     *messages.Module
 	Deliveries   *deliveries.Module
@@ -85,7 +86,7 @@ type server struct {
 
 // New assembles the API.
 func New(deps Deps) (http.Handler, error) {
-	if deps.Mediator == nil || deps.Documents == nil || deps.Messages == nil || deps.Deliveries == nil || deps.Destinations == nil || deps.Tokens == nil ||
+	if deps.Mediator == nil || deps.Messages == nil || deps.Deliveries == nil || deps.Destinations == nil || deps.Tokens == nil ||
 		deps.Records == nil || deps.Dispatcher == nil || deps.Writer == nil {
 		return nil, errors.New("new API: a required field of Deps is nil")
 	}
@@ -97,7 +98,11 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	s := &server{Deps: deps, mux: http.NewServeMux(), methods: map[string][]string{}, public: map[string]bool{}}
 	s.huma = humago.New(s.mux, huma.Config{OpenAPI: s.describe()})
-	s.documentRoutes()
+	if s.Documents != nil {
+		s.documentRoutes()
+	} else {
+		s.noDocumentRoutes()
+	}
 	s.messageRoutes()
 	s.deliveryRoutes()
 	s.destinationRoutes()

@@ -52,3 +52,15 @@ func (s *server) documentRoutes() {
 		return reply{http.StatusOK, page}, err
 	})
 }
+
+// noDocumentRoutes answers those who look for documents beside another program's database.
+func (s *server) noDocumentRoutes() {
+	off := &Problem{Status: http.StatusNotFound, Code: "documents-off", Detail: "There are no documents beside another program's database.",
+		Hint: "Keep data in that program's own tables, and stage by INSERT INTO outbox_messages in the transaction that changes them."}
+	for _, path := range []string{"/v1/transactions", "/v1/documents/"} {
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			answer := *off
+			answer.write(w)
+		})
+	}
+}

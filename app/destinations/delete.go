@@ -2,6 +2,7 @@ package destinations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,7 +27,11 @@ func (s *Service) Delete(ctx context.Context, destination string) (Deleted, erro
 	reason, err := mediator.Send(ctx, s.config.Mediator, remove{name(destination)}, func(ctx context.Context, work *mediator.UnitOfWork, c remove) (string, error) {
 		d, err := find(ctx, work.Tx.Tx.Tx, work.By.Tenant, string(c.name))
 		if err != nil {
-			return "", err
+			lost, _, lostErr := lostRoutes(ctx, work.Tx.Tx.Tx, string(c.name), work.By.Tenant)
+			if lostErr != nil || !lost {
+				return "", errors.Join(lostErr, err)
+			}
+			d = Destination{Name: string(c.name), Tenant: work.By.Tenant}
 		}
 		reason := "the destination was deleted by " + work.By.Actor
 		for _, change := range []struct {

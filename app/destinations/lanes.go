@@ -15,6 +15,9 @@ import (
 func (s *Service) Restore(ctx context.Context) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
+	if err := s.reconcile(ctx); err != nil {
+		return err
+	}
 	left, err := unfinished(ctx, s.config.Read.DB)
 	if err != nil {
 		return err

@@ -87,10 +87,11 @@ func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
 		return fmt.Errorf("count destinations: %w", err)
 	}
 	left, err := isLeaving(ctx, tx.Tx.Tx, d.Name)
+	lost, others, lostErr := lostRoutes(ctx, tx.Tx.Tx, d.Name, d.Tenant)
 	switch {
-	case err != nil:
-		return err
-	case named > 0:
+	case err != nil || lostErr != nil:
+		return errors.Join(err, lostErr)
+	case named > 0 || others:
 		return taken(d.Name)
 	case left:
 		return leaving(d.Name)
@@ -108,6 +109,11 @@ func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
 	if _, err := tx.Tx.Tx.ExecContext(ctx, insertRow, d.Name, string(d.Tenant), string(d.Kind), string(types), string(options), d.Sealed,
 		tx.Now.UnixMicro(), d.CreatedBy); err != nil {
 		return fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	if lost {
+		if _, err := tx.Tx.Tx.ExecContext(ctx, freeLost, d.Name, lostHold); err != nil {
+			return fmt.Errorf("free %s: %w", d.Name, err)
+		}
 	}
 	for _, pattern := range d.Types {
 		if _, err := tx.Tx.Tx.ExecContext(ctx, insertRoute, d.Name, pattern, string(d.Tenant)); err != nil {
