@@ -1,5 +1,5 @@
 import { html, render, useEffect, useState } from "./lib/preact.js";
-import { check, watchSession } from "./lib/session.js";
+import { check, session, watchSession } from "./lib/session.js";
 import { applyTheme } from "./lib/theme.js";
 import { followLinks, match, useAddress } from "./router.js";
 import { Shell } from "./shell.js";
@@ -39,6 +39,7 @@ function App() {
   const address = useAddress();
   useEffect(() => watchSession(setWho), []);
   useEffect(() => {
+    if (proof || session()) return undefined; // a link in hand is used before anybody asks who is signed in
     let timer = 0;
     const ask = () =>
       check().then(
@@ -50,7 +51,7 @@ function App() {
       );
     ask();
     return () => clearTimeout(timer);
-  }, []);
+  }, [proof]);
   useEffect(() => {
     if (who === null) document.title = "Sign in · Posthorn";
   }, [who]);

@@ -1,6 +1,6 @@
 import { html, useEffect, useRef, useState } from "../lib/preact.js";
 import { useCommand } from "../lib/query.js";
-import { signIn } from "../lib/session.js";
+import { check, session, signIn } from "../lib/session.js";
 import { ShellCode } from "../components/copy.js";
 import { Field } from "../components/dialog.js";
 import { horn } from "../components/icons.js";
@@ -29,7 +29,8 @@ export function SignIn({ setup = "", who, onDone }) {
   useEffect(() => {
     if (!setup || started.current) return;
     started.current = true; // the link works once
-    submit({ setup });
+    // A link that no longer works may meet somebody who is signed in already.
+    submit({ setup }).then(() => session() === undefined && check().catch(() => {}));
   }, [setup]);
   const byToken = (event) => {
     event.preventDefault();

@@ -22,6 +22,12 @@ export class Backoff {
     this.#floor = Math.min(ms, SERVER_MOST);
   }
 
+  // soon is the wait before the first look after a good connection broke off: its end may concern this client alone, as a log-out
+  // elsewhere does, and a person should not look at a dead screen for the stream's whole retry.
+  soon() {
+    return (this.random() * FIRST) / 2;
+  }
+
   // next is the time to wait in milliseconds, asked being a Retry-After for this once.
   next(asked = 0) {
     const bound = Math.min(MOST, FIRST * 2 ** Math.min(this.#failures++, 16));

@@ -93,7 +93,7 @@ export class Stream {
         continue;
       }
       if (this.#planned) continue;
-      const wait = this.#backoff.next(end.asked);
+      const wait = end.broke ? this.#backoff.soon() : this.#backoff.next(end.asked);
       if (end.how === ENDED && end.bye) this.#hush();
       else this.#move("stale", wait);
       await this.#rest(wait);
@@ -145,8 +145,9 @@ export class Stream {
     });
     clearTimeout(silent);
     this.#connection = null;
-    if (greeted && Date.now() - opened >= STOOD) this.#backoff.reset();
-    return { ...end, stood: greeted, bye: bye && greeted };
+    const good = greeted && Date.now() - opened >= STOOD;
+    if (good) this.#backoff.reset();
+    return { ...end, stood: greeted, bye: bye && greeted, broke: good && !bye && end.how === ENDED };
   }
 
   #emit(event) {
