@@ -58,7 +58,7 @@ var sentinels = []known{
 var statuses = map[mediator.Kind]int{
 	mediator.Malformed: http.StatusBadRequest, mediator.Missing: http.StatusNotFound, mediator.Conflict: http.StatusConflict,
 	mediator.TooLarge: http.StatusRequestEntityTooLarge, mediator.Unsupported: http.StatusUnsupportedMediaType,
-	mediator.Invalid: http.StatusUnprocessableEntity,
+	mediator.Invalid: http.StatusUnprocessableEntity, mediator.Forbidden: http.StatusForbidden,
 }
 
 // problemOf is the one place where errors become answers. A false second result says that the error is none that a caller can be told of.

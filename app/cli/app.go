@@ -68,6 +68,8 @@ func App(deps Deps) *cli.App {
 			tailCommand(deps),
 			linkCommand(deps),
 			recordsCommand(deps),
+			settingsCommand(deps),
+			conformanceCommand(deps),
 			tokensCommand(deps),
 			sinkCommand(deps),
 			completionCommand(deps),

@@ -22,6 +22,7 @@ take the place of built-in ones of the same name.`,
 		Subcommands: []*cli.Command{
 			{Name: "new", Usage: "Write a new record", Subcommands: []*cli.Command{recordsNewEventCommand(deps)}},
 			recordsListCommand(deps),
+			recordsShowCommand(deps),
 			recordsCheckCommand(deps),
 		},
 	}

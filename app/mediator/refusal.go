@@ -10,6 +10,8 @@ const (
 	Malformed Kind = "malformed"
 	// Missing: what it names does not exist, or belongs to somebody else.
 	Missing Kind = "missing"
+	// Forbidden: the caller may see that it is there, but not this.
+	Forbidden Kind = "forbidden"
 	// Conflict: it does not fit what is stored.
 	Conflict Kind = "conflict"
 	// TooLarge: it is over a bound.

@@ -11,6 +11,7 @@ import (
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/paging"
+	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/uptrace/bun"
 )
@@ -36,9 +37,22 @@ func (s *Module) Get(ctx context.Context, g Get) (Detail, error) {
 		if err != nil {
 			return Detail{}, missing(err)
 		}
-		return detailOf(m), nil
+		return detailOf(m, s.version(m), by.Role.Allows(access.Operator)), nil
 	})
 }
+
+// version is what classifies a message's payload.
+func (s *Module) version(m outbox.MessageRecord) *records.Version {
+	if event, ok := s.judge.Records().IntegrationEvent(m.Type); ok && m.Kind == outbox.IntegrationEvent {
+		if version, ok := event.Version(m.SchemaVersion); ok {
+			return version
+		}
+	}
+	return records.Undeclared()
+}
+
+var errClassified = &mediator.Refusal{Kind: mediator.Forbidden, Code: "classified-payload", Sentence: "The payload has fields that your role may not see.",
+	Hint: "GET /v1/messages/{id} shows the rest of it, masked; operators see all of it."}
 
 // Payload is a payload as it was staged.
 type Payload struct {
@@ -46,11 +60,21 @@ type Payload struct {
 	Bytes       []byte
 }
 
-// Payload reads a payload, byte for byte as it was staged.
+// Payload reads a payload, byte for byte as it was staged. A viewer is refused one with a closed field: its bytes are all or nothing.
 func (s *Module) Payload(ctx context.Context, g Get) (Payload, error) {
 	return mediator.Ask(ctx, s.mediator, g, func(ctx context.Context, db *bun.DB, by access.Principal, g Get) (p Payload, err error) {
-		p.ContentType, p.Bytes, err = outbox.FindPayload(ctx, db.DB, by.Tenant, outbox.MessageID(g.ID))
-		return p, missing(err)
+		if by.Role.Allows(access.Operator) {
+			p.ContentType, p.Bytes, err = outbox.FindPayload(ctx, db.DB, by.Tenant, outbox.MessageID(g.ID))
+			return p, missing(err)
+		}
+		m, err := outbox.FindMessage(ctx, db.DB, by.Tenant, outbox.MessageID(g.ID))
+		if err != nil {
+			return p, missing(err)
+		}
+		if _, masked := s.version(m).Mask(m.Payload, isJSON(m)); len(masked) > 0 {
+			return p, errClassified
+		}
+		return Payload{ContentType: m.ContentType, Bytes: m.Payload}, nil
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -35,6 +36,7 @@ type Detail struct {
 	Payload       json.RawMessage    `json:"payload,omitempty" doc:"a view of the payload, where it is JSON; /payload has its bytes"`
 	PayloadBase64 *string            `json:"payload_base64,omitempty" doc:"the payload's bytes, where it is no JSON"`
 	PayloadBytes  int                `json:"payload_bytes" doc:"its size"`
+	Masked        []string           `json:"masked,omitempty" doc:"the places of the payload, as JSON pointers, whose classification the caller's role may not see: each holds the name of its class. \"\" is all of it"`
 	PayloadSHA256 *string            `json:"payload_sha256" doc:"in hexadecimal; null before the first attempt of a message that was staged by SQL"`
 	Headers       map[string]string  `json:"headers"`
 	Freshness     mediator.Freshness `json:"freshness"`
@@ -70,7 +72,7 @@ type Attempt struct {
 	Class     outbox.Class `json:"class"`
 	Status    *int         `json:"status" doc:"the HTTP status, where there was one"`
 	Error     string       `json:"error"`
-	Excerpt   *string      `json:"excerpt" doc:"the beginning of what the target answered"`
+	Excerpt   *string      `json:"excerpt" doc:"the beginning of what the target answered; null where the payload is masked, since targets repeat what they got"`
 	StartedAt time.Time    `json:"started_at"`
 	Duration  float64      `json:"duration" doc:"seconds"`
 }
@@ -98,7 +100,8 @@ func summaryOf(m outbox.MessageRecord) Summary {
 	return s
 }
 
-func detailOf(m outbox.MessageRecord) Detail {
+// detailOf shows a message. What its version classifies as closed is masked, unless all is true.
+func detailOf(m outbox.MessageRecord, version *records.Version, all bool) Detail {
 	d := Detail{Summary: summaryOf(m), PayloadBytes: len(m.Payload), Headers: m.Headers, Freshness: mediator.Immediate}
 	if d.Headers == nil {
 		d.Headers = map[string]string{}
@@ -106,14 +109,30 @@ func detailOf(m outbox.MessageRecord) Detail {
 	if m.Hashed {
 		d.PayloadSHA256 = given(hex.EncodeToString(m.PayloadSHA256[:]))
 	}
-	media, _, _ := mime.ParseMediaType(m.ContentType)
-	if (media == "application/json" || strings.HasSuffix(media, "+json")) && utf8.Valid(m.Payload) && json.Valid(m.Payload) {
-		d.Payload = m.Payload
-	} else {
-		text := base64.StdEncoding.EncodeToString(m.Payload)
+	payload, parsed := m.Payload, isJSON(m)
+	if !all {
+		payload, d.Masked = version.Mask(m.Payload, parsed)
+	}
+	if len(d.Masked) > 0 {
+		for i := range d.Deliveries {
+			for j := range d.Deliveries[i].Attempts {
+				d.Deliveries[i].Attempts[j].Excerpt = nil
+			}
+		}
+	}
+	switch {
+	case parsed:
+		d.Payload = payload
+	case payload != nil:
+		text := base64.StdEncoding.EncodeToString(payload)
 		d.PayloadBase64 = &text
 	}
 	return d
+}
+
+func isJSON(m outbox.MessageRecord) bool {
+	media, _, _ := mime.ParseMediaType(m.ContentType)
+	return (media == "application/json" || strings.HasSuffix(media, "+json")) && utf8.Valid(m.Payload) && json.Valid(m.Payload)
 }
 
 func deliveryOf(r outbox.DeliveryRecord) Delivery {

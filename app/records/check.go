@@ -44,12 +44,3 @@ func (s *Set) checkOrder(setting *Setting) Problems {
 	}
 	return Problems{problem}
 }
-
-// References lists the records that a record names.
-func (s *Set) References(record Record) []Ref {
-	var list []Ref
-	for _, reference := range record.references() {
-		list = append(list, reference.to)
-	}
-	return list
-}

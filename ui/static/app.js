@@ -11,6 +11,8 @@ import { Documents } from "./views/documents.js";
 import { Message } from "./views/message.js";
 import { Messages } from "./views/messages.js";
 import { Overview } from "./views/overview.js";
+import { Record } from "./views/record.js";
+import { Records } from "./views/records.js";
 import { SignIn, setupProof } from "./views/signin.js";
 
 // Every address with its view and its title.
@@ -25,6 +27,8 @@ const ROUTES = [
   ["/documents", { view: Documents, title: () => "Documents" }],
   ["/documents/:collection", { view: Documents, title: ({ collection }) => `Documents in ${collection}` }],
   ["/documents/:collection/:id", { view: Document, title: ({ collection, id }) => `Document ${collection}/${id}` }],
+  ["/records", { view: Records, title: () => "Records" }],
+  ["/records/:kind/:id", { view: Record, title: ({ kind, id }) => `${kind}/${id}` }],
 ];
 
 const Nowhere = () => html`

@@ -13,6 +13,7 @@ const NAVIGATION = [
   ["/messages", "Messages", "messages"],
   ["/destinations", "Destinations", "destinations"],
   ["/documents", "Documents", "documents"],
+  ["/records", "Records", "records"],
 ];
 
 // Shell is the frame around every view. view is a function of the backlog, which the navigation shows too.

@@ -1,7 +1,7 @@
 import { html, useState } from "../lib/preact.js";
-import { bytes, get, path } from "../lib/api.js";
+import { bytes, get, path, text as textOf } from "../lib/api.js";
 import { plural, size } from "../lib/format.js";
-import { prettyText, valid } from "../lib/json.js";
+import { member, prettyText, valid } from "../lib/json.js";
 import { useQuery } from "../lib/query.js";
 import { watchMessage } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
@@ -32,7 +32,7 @@ export function Message({ id, backlog }) {
         <header><h2 id="deliveries">Deliveries</h2><p class="aside">${data.deliveries.length > 1 ? `${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state` : "one handler"}</p></header>
         ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} hold=${holdOf(d)} />`)}
       </section>
-      <${Payload} address=${`${address}/payload`} id=${id} />
+      ${data.masked?.length ? html`<${Masked} address=${address} id=${id} />` : html`<${Payload} address=${`${address}/payload`} id=${id} />`}
       <${Headers} headers=${data.headers} />`}`;
 }
 
@@ -48,6 +48,18 @@ function Facts({ message: m }) {
         <div><dt>Tenant</dt><dd>${m.tenant}</dd></div>
         ${m.deliver && html`<div class="wide"><dt>Not delivered before</dt><dd><${Time} at=${m.deliver} both /></dd></div>`}
       </dl>
+    </section>`;
+}
+
+// Masked shows what a viewer may see of a payload: each closed field holds the name of its class.
+function Masked({ address, id }) {
+  const { data, problem, refresh } = useQuery(`masked ${id}`, async (signal) => ({ payload: member(await textOf(address, { signal }), "payload") }));
+  return html`
+    <section class="card" aria-labelledby="payload">
+      <header><h2 id="payload">Payload</h2><p class="small faint">fields that are personal or secret are masked for viewers</p></header>
+      <${ProblemBox} problem=${problem} retry=${refresh} />
+      ${!data && !problem && html`<${Loading} what="the payload" />`}
+      ${data && (data.payload === undefined ? html`<p class="loading">All of it is masked.</p>` : html`<${Json} text=${data.payload} label="Payload, masked" />`)}
     </section>`;
 }
 
