@@ -110,6 +110,7 @@ func (c Class) charged() bool {
 	switch c {
 	case Throttled, Unreachable, Snoozed, Interrupted:
 		return false
+	default:
+		return true
 	}
-	return true
 }

@@ -23,7 +23,6 @@ type world struct {
 	fences    map[DeliveryID]Fence
 	order     map[string]int64 // the latest seq accepted, by handler and key
 	faults    []string
-	dead      map[HandlerName]map[MessageID]bool
 	fail      func(Delivery) error
 }
 

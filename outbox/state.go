@@ -5,6 +5,7 @@ import "time"
 // StateName is how a state is written in the database, the API and the UI.
 type StateName string
 
+// The four states, by the names that everybody sees.
 const (
 	StatePending    StateName = "pending"
 	StateProcessing StateName = "processing"
@@ -19,7 +20,10 @@ const (
 //	   └── retry, expiry ─┘      └── permanent, or at a bound ──▶ DeadLetter
 //	   ▲                                                             │
 //	   └───────────────────── audited replay ────────────────────────┘
+//
+//sumtype:decl
 type State interface {
+	// Name is how everybody else calls the state.
 	Name() StateName
 	state()
 }
@@ -50,9 +54,16 @@ type DeadLetter struct {
 	Class       Class
 }
 
-func (Pending) Name() StateName    { return StatePending }
+// Name is pending.
+func (Pending) Name() StateName { return StatePending }
+
+// Name is processing.
 func (Processing) Name() StateName { return StateProcessing }
+
+// Name is dispatched.
 func (Dispatched) Name() StateName { return StateDispatched }
+
+// Name is dead-letter.
 func (DeadLetter) Name() StateName { return StateDeadLetter }
 
 func (Pending) state()    {}
