@@ -25,6 +25,7 @@ func destinationsCommand(deps Deps) *cli.Command {
 			destinationsShowCommand(deps),
 			destinationsActCommand(deps, "pause", "Hold a destination's deliveries; nothing is dropped"),
 			destinationsActCommand(deps, "resume", "Deliver again what was held"),
+			destinationsBackfillCommand(deps),
 			destinationsDeleteCommand(deps),
 		},
 	}

@@ -34,6 +34,7 @@ type detail struct {
 
 type delivery struct {
 	ID            json.Number `json:"id"`
+	ResendOf      int64       `json:"resend_of"`
 	Handler       string      `json:"handler"`
 	State         string      `json:"state"`
 	Attempt       int         `json:"attempt"`
@@ -138,7 +139,11 @@ func showMessage(out *terminal, message detail, payload []byte) error {
 
 // showDelivery prints a delivery and the timeline of its attempts and replays.
 func showDelivery(out *terminal, d delivery) {
-	out.printf("\n%s  %s\n", clean(d.Handler), out.paint.state(d.State))
+	again := ""
+	if d.ResendOf != 0 {
+		again = fmt.Sprintf(", sends %d again", d.ResendOf)
+	}
+	out.printf("\n%s  %s  %s\n", clean(d.Handler), out.paint.state(d.State), out.paint.dim("delivery "+clean(d.ID.String())+again))
 	type moment struct {
 		at   time.Time
 		text string

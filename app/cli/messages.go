@@ -18,8 +18,8 @@ import (
 func messagesCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:        "messages",
-		Usage:       "Look at messages",
-		Subcommands: []*cli.Command{messagesListCommand(deps), messagesShowCommand(deps)},
+		Usage:       "Look at messages, and send them again",
+		Subcommands: []*cli.Command{messagesListCommand(deps), messagesShowCommand(deps), messagesResendCommand(deps)},
 	}
 }
 
