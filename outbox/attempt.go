@@ -21,8 +21,9 @@ var (
 type attempt struct {
 	lane     *lane
 	delivery Delivery
-	started  time.Time // by the wall clock, as it is stored
-	began    time.Time // by the monotonic one, which durations are taken from
+	started  time.Time     // by the wall clock, as it is stored
+	began    time.Time     // by the monotonic one, which durations are taken from
+	ahead    time.Duration // how far the clock had jumped ahead by then
 	suspect  bool
 	probe    bool        // sent while the lane's breaker was open
 	expiry   *time.Timer // monotonic: a jump of the wall clock neither ends nor lengthens a lease
@@ -32,7 +33,7 @@ type attempt struct {
 // start runs the attempts of a committed claim. The caller holds d.mu.
 func (d *Dispatcher) start(c claim) {
 	for _, dl := range c.due.deliveries {
-		a := &attempt{lane: c.lane, delivery: dl, started: d.config.now(), began: time.Now(), suspect: c.suspect, probe: c.probe}
+		a := &attempt{lane: c.lane, delivery: dl, started: d.config.now(), began: time.Now(), ahead: d.clock.ahead, suspect: c.suspect, probe: c.probe}
 		c.lane.busy++
 		d.running[a] = struct{}{}
 		a.expiry = time.AfterFunc(c.lane.leaseFor, func() { d.expire(a) })

@@ -109,7 +109,7 @@ func (d *Dispatcher) Backlog(ctx context.Context) (Backlog, error) {
 			lane.Hold = NoRoute
 		}
 		if l != nil {
-			lane.Hold, lane.Slots, lane.Busy, lane.Rate = l.held, l.handler.Concurrency, l.busy, l.handler.Rate
+			lane.Hold, lane.Slots, lane.Busy, lane.Rate = d.holdOf(l), l.handler.Concurrency, l.busy, l.handler.Rate
 			lane.Width, _ = l.width(mono)
 			lane.Breaker = l.breaker.show(mono, now)
 		}

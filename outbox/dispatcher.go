@@ -39,8 +39,10 @@ type Config struct {
 	Observe func([]Change)
 	// ObserveLane, unless nil, is told whose lane was held, resumed or disabled, or has opened or closed its breaker. It must not block.
 	ObserveLane func(HandlerName)
-	// Now is the wall clock. Defaults to time.Now.
+	// Now is the wall clock, the same as the Writer's. Defaults to time.Now.
 	Now func() time.Time
+	// BuildDate is when the program was built. While the clock is before it, the lanes that need a clock are held. Zero: any time is believed.
+	BuildDate time.Time
 }
 
 func (c Config) filled() (Config, error) {
@@ -89,6 +91,8 @@ type Dispatcher struct {
 	version   atomic.Int64 // of what the observer is told
 	observing sync.Mutex   // it is told by one at a time, in the order of the versions
 
+	clock clock
+
 	mu          sync.Mutex
 	lanes       map[HandlerName]*lane
 	tallies     map[HandlerName]*tally
@@ -105,6 +109,7 @@ type Dispatcher struct {
 	logged      time.Time // when that was last logged
 	downLogged  bool      // this time it was
 	cursor      DeliveryID
+	untrusted   bool          // the clock is
 	told        []HandlerName // whose lanes changed, for ObserveLane
 
 	wake       chan struct{}
@@ -132,6 +137,8 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
+	d.clock.origin = time.Now()
+	d.clock.account(config.now())
 	d.attemptCtx, d.cancelRuns = context.WithCancelCause(context.Background())
 	return d, nil
 }
@@ -211,7 +218,7 @@ func (d *Dispatcher) untilDue() time.Duration {
 	}
 	now, mono := d.config.now(), time.Now()
 	for _, l := range d.lanes {
-		if !l.flows() || (!l.dirty && l.next.IsZero()) {
+		if d.holdOf(l) != "" || l.gone || (!l.dirty && l.next.IsZero()) {
 			continue
 		}
 		if room, closed := l.room(mono, 0); room > 0 && l.dirty {
@@ -249,7 +256,7 @@ func (d *Dispatcher) settled(o outcome) {
 		t.failed++
 	default:
 		t.pending++
-		l.dueAt(o.ended.Add(o.verdict.wait))
+		l.dueAt(o.due)
 		return
 	}
 	if o.attempt.delivery.Message.OrderingKey != "" {

@@ -65,6 +65,8 @@ type Handler struct {
 	Rate float64
 	// Timeout bounds one attempt. Defaults to 15 s.
 	Timeout time.Duration
+	// NeedsClock: its attempts need the right time, as for TLS or for signatures with a date. They wait while the clock cannot be right.
+	NeedsClock bool
 	// SkipDeadLetters lets the later messages of an ordering key pass a dead letter. By default it holds them back.
 	SkipDeadLetters bool
 }

@@ -26,6 +26,11 @@ const dsnOptions = "?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_txlock
 
 func openBed(t testing.TB, path string) *bed {
 	t.Helper()
+	return openBedWith(t, path, WriterConfig{})
+}
+
+func openBedWith(t testing.TB, path string, config WriterConfig) *bed {
+	t.Helper()
 	write, err := sql.Open("sqlite", "file:"+path+dsnOptions)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +44,7 @@ func openBed(t testing.TB, path string) *bed {
 		t.Fatal(err)
 	}
 	read.SetMaxOpenConns(2)
-	writer, err := NewWriter(bun.NewDB(write, sqlitedialect.New()), WriterConfig{})
+	writer, err := NewWriter(bun.NewDB(write, sqlitedialect.New()), config)
 	if err != nil {
 		t.Fatal(err)
 	}

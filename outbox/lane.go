@@ -12,6 +12,7 @@ type lane struct {
 	suspected bool      // deliveries that were in flight when the process ended may be waiting
 	dirty     bool      // something may be due
 	next      time.Time // when something will be due by the wall clock; zero: nothing known
+	replan    bool      // its deliveries may be planned by a clock that was wrong
 	leader    TenantID  // who was served first in the latest claim
 	breaker   breaker
 	bucket    bucket
@@ -19,7 +20,7 @@ type lane struct {
 }
 
 func newLane(h Handler, c Config) *lane {
-	return &lane{handler: h, leaseFor: h.Timeout + c.LeaseGrace, dirty: true, breaker: breaker{policy: c.Breaker}, bucket: newBucket(h.Rate)}
+	return &lane{handler: h, leaseFor: h.Timeout + c.LeaseGrace, dirty: true, replan: true, breaker: breaker{policy: c.Breaker}, bucket: newBucket(h.Rate)}
 }
 
 // dueAt notes that something becomes due at t.
@@ -59,8 +60,13 @@ func (l *lane) width(now time.Time) (int, time.Duration) {
 	return width, widenEvery - since%widenEvery
 }
 
-// flows says whether anything may be claimed at all.
-func (l *lane) flows() bool { return l.held == "" && !l.gone }
+// holdOf says why a lane is held, whether somebody holds it or it waits for the clock; empty: it flows. The caller holds d.mu.
+func (d *Dispatcher) holdOf(l *lane) string {
+	if l.held == "" && d.untrusted && l.handler.NeedsClock {
+		return ClockUntrusted
+	}
+	return l.held
+}
 
 // room is how many attempts may start now, with so many slots about to be free. When none may, wait is how long that will be so at the
 // least; zero: until an attempt ends.

@@ -32,7 +32,10 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 				return err
 			}
 		}
-		var err error
+		err := excuse(ctx, tx)
+		if err != nil {
+			return err
+		}
 		if err = d.returnAbandoned(ctx, tx); err != nil {
 			return err
 		}

@@ -38,13 +38,15 @@ type outcome struct {
 	failure *Failure // nil: delivered
 	ended   time.Time
 	took    time.Duration
-	outage  bool // the lane's breaker is open
-	orphan  bool // the handler was removed meanwhile
+	ahead   time.Duration // how far the clock has jumped ahead since it began
+	outage  bool          // the lane's breaker is open
+	orphan  bool          // the handler was removed meanwhile
 	// settled: the handler's own transaction has settled it already (InTx).
 	settled    bool
 	suppressed bool
 	stale      bool
 	verdict    verdict
+	due        time.Time // when it is tried again, by the wall clock
 }
 
 // settleAll records the outcomes under their leases. What lost its lease is marked stale and left alone.
@@ -113,16 +115,19 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 	dl, f := o.attempt.delivery, o.failure
 	t := trial{attempt: dl.Attempt, charged: dl.Charged, waited: time.Duration(dl.waited) * time.Microsecond, outage: o.outage}
 	since := dl.unreachableSince // kept by an attempt that tells nothing about the target
+	if since != 0 {
+		since = min(since+o.ahead.Microseconds(), micros(tx.Now))
+	}
 	if f.Class == Unreachable {
-		if now := micros(tx.Now); since == 0 || since > now {
-			since = now
+		if since == 0 {
+			since = micros(tx.Now)
 		}
 		t.unreachable = tx.Now.Sub(fromMicros(since))
 	} else if f.Class != Interrupted {
 		since = 0
 	}
 	v := d.config.Retry.judge(f, t)
-	o.verdict = v
+	o.verdict, o.due = v, tx.Now.Add(v.wait)
 	text := clip(f.Error(), maxErrorText)
 	var n int64
 	var err error
@@ -136,7 +141,7 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 			err = unblock(ctx, tx, dl)
 		}
 	} else {
-		n, err = execCount(ctx, tx, settlePending, micros(tx.Now.Add(v.wait)), v.charged, v.waited.Microseconds(), text, string(f.Class),
+		n, err = execCount(ctx, tx, settlePending, micros(o.due), v.charged, v.waited.Microseconds(), text, string(f.Class),
 			sql.NullInt64{Int64: since, Valid: since != 0}, d.owner, int64(dl.Fence), int64(dl.ID))
 	}
 	if err != nil {

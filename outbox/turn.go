@@ -8,10 +8,6 @@ import (
 
 const selectArrivals = `SELECT handler, count(*), max(id) FROM outbox_deliveries WHERE id > ? GROUP BY handler`
 
-const selectSuspects = `SELECT ` + claimColumns + `
-FROM outbox_deliveries d INDEXED BY outbox_deliveries_interrupted JOIN outbox_messages m ON m.seq = d.seq
-WHERE d.interrupted = 1 AND d.state = 'pending' AND d.blocked = 0 AND d.handler = ? ORDER BY d.id LIMIT 1`
-
 // arrival is what was staged for a handler since the last turn.
 type arrival struct {
 	handler HandlerName
@@ -26,7 +22,12 @@ type turn struct {
 	looks    []look
 	suspects []look // lanes that may try a delivery that was in flight when the process ended
 
+	replans []*lane // lanes whose plan an earlier clock may have made
+	shifts  []*lane // every lane, when the clock has jumped
+
 	// What the transaction found; begun afresh if the writer runs it again.
+	jump     time.Duration
+	unmended []*lane // of the replans: there is more
 	cursor   DeliveryID
 	arrivals []arrival
 	staged   []Change // the arrivals one by one, when somebody observes
@@ -58,7 +59,14 @@ const countEvery = 250 * time.Millisecond
 func (d *Dispatcher) plan() *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now, mono := d.config.now(), time.Now()
+	now, jump := d.clock.read(d.config)
+	mono := time.Now()
+	if jump == 0 || len(d.lanes) == 0 {
+		d.clock.account(now)
+	}
+	if trusted := d.config.trusted(now); trusted == d.untrusted {
+		d.trustChanged(trusted)
+	}
 	for name := range d.stirred {
 		if l := d.lanes[name]; l != nil {
 			l.dirty = true
@@ -77,7 +85,13 @@ func (d *Dispatcher) plan() *turn {
 		d.consider(&t.overdue[i])
 	}
 	for _, l := range d.lanes {
-		if d.stopping || !l.flows() {
+		if jump != 0 {
+			t.shifts = append(t.shifts, l)
+		}
+		if l.replan {
+			t.replans = append(t.replans, l)
+		}
+		if d.stopping || d.holdOf(l) != "" || l.gone {
 			continue
 		}
 		room, _ := l.room(mono, returned[l])
@@ -93,7 +107,7 @@ func (d *Dispatcher) plan() *turn {
 			t.suspects = append(t.suspects, k)
 		}
 	}
-	if len(t.outcomes) == 0 && len(t.overdue) == 0 && len(t.looks) == 0 && len(t.suspects) == 0 {
+	if len(t.outcomes)+len(t.overdue)+len(t.looks)+len(t.suspects)+len(t.replans)+len(t.shifts) == 0 {
 		counts := d.arrived && !d.stopping && mono.Sub(d.counted) >= countEvery
 		if !counts && d.down == nil { // a store that was down is asked whether it is back, even when there is nothing to do
 			return nil
@@ -113,6 +127,9 @@ func (d *Dispatcher) consider(o *outcome) {
 func (t *turn) run(d *Dispatcher) Command {
 	return func(ctx context.Context, tx *Tx) error {
 		t.cursor, t.arrivals, t.staged, t.claims, t.innocent = d.cursor, nil, nil, nil, nil
+		if err := t.tellTime(ctx, tx, d); err != nil {
+			return err
+		}
 		if err := d.settleAll(ctx, tx, t.outcomes); err != nil {
 			return err
 		}
@@ -195,31 +212,6 @@ func (t *turn) arrive(ctx context.Context, tx *Tx) error {
 	return rows.Err()
 }
 
-// claimSuspect takes one delivery that was in flight when the process ended. Only one of them runs at a time, so that a message that
-// kills the process is charged alone.
-func (t *turn) claimSuspect(ctx context.Context, tx *Tx, d *Dispatcher) error {
-	for _, k := range t.suspects {
-		l := k.lane
-		var found due
-		if _, err := selectDeliveries(ctx, tx, &found, claimBytes, l.handler.Name, selectSuspects, string(l.handler.Name)); err != nil {
-			return err
-		}
-		if len(found.deliveries)+len(found.corrupt) == 0 {
-			t.innocent = append(t.innocent, l)
-			continue
-		}
-		if err := lease(ctx, tx, &found, l, d.owner); err != nil {
-			return err
-		}
-		if err := d.buryCorrupt(ctx, tx, l, found.corrupt); err != nil {
-			return err
-		}
-		t.claims = append(t.claims, claim{lane: l, due: found, suspect: true, probe: k.probe})
-		return nil
-	}
-	return nil
-}
-
 // buryCorrupt makes dead letters of claimed deliveries whose payload is not what was staged.
 func (d *Dispatcher) buryCorrupt(ctx context.Context, tx *Tx, l *lane, corrupt []Delivery) error {
 	for _, dl := range corrupt {
@@ -250,6 +242,7 @@ func (d *Dispatcher) apply(t *turn) {
 	defer d.mu.Unlock()
 	mono := time.Now()
 	d.cursor, d.counted = t.cursor, mono
+	d.toldTime(t)
 	for _, a := range t.arrivals {
 		d.tally(a.handler).pending += a.count
 		if l := d.lanes[a.handler]; l != nil {
