@@ -76,6 +76,7 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w).Flush
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	lost := false
 	for {
 		text := ": heartbeat\n\n"
 		select {
@@ -89,8 +90,11 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		deaf := s.deaf
 		s.mu.Unlock()
-		if deaf {
+		if lost = lost || deaf; deaf {
 			continue
+		}
+		if lost {
+			panic(http.ErrAbortHandler) // what went by unheard is not made up for on the same connection
 		}
 		if _, err := w.Write([]byte(text)); err != nil || flush() != nil {
 			return

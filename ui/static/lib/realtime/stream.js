@@ -116,7 +116,9 @@ export class Stream {
     let opened = 0;
     let greeted = false;
     let bye = false;
+    // Until the server has said hello, other signs of life do not count: the screen would wait for ever.
     const heard = () => {
+      if (silent && !greeted) return;
       clearTimeout(silent);
       silent = setTimeout(() => abort.abort(), 2 * heartbeat);
       if (this.#state.phase === "live") this.#state.since = Date.now();
