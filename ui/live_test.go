@@ -31,9 +31,7 @@ func TestNotified(t *testing.T) {
 	a.pending(4321)
 	a.stream.notify("backlog", "", 7)
 	tb.pendingShown("4,321")
-	if topics := a.stream.topics(); topics != "backlog messages" {
-		t.Errorf("the overview listens to %q", topics)
-	}
+	waitFor(t, "the overview listens to what it shows, once", func() bool { return a.stream.topics() == "backlog messages" })
 	tb.clean()
 }
 

@@ -1,5 +1,5 @@
 import { get, post, remove, whenSignedOut } from "./api.js";
-import { startLive } from "./realtime/index.js";
+import { connectionState, startLive } from "./realtime/index.js";
 
 // Who is signed in: undefined while nobody knows yet, null for nobody, else {actor, role, tenant, expires_at}.
 let who;
@@ -17,20 +17,30 @@ export function watchSession(fn) {
   return () => watchers.delete(fn);
 }
 
+let turns = 0; // how often somebody signed in or out: an answer about who was there before tells nothing any more
+
 function become(next) {
+  turns++;
+  const came = next && !who;
   who = next;
   for (const fn of watchers) fn(who);
-  if (who) startLive({ refresh });
+  if (came) startLive({ refresh });
 }
 
+let asking = null;
+
 // check asks the server; any answer but a clear no leaves what was known.
-export async function check() {
+export const check = () => (asking ??= ask().finally(() => (asking = null)));
+
+async function ask() {
+  const turn = turns;
+  let found = null;
   try {
-    become(await get("/v1/session", { quiet: true }));
+    found = await get("/v1/session", { quiet: true });
   } catch (problem) {
-    if (problem.status === 401) become(null);
-    else throw problem;
+    if (problem.status !== 401) throw problem;
   }
+  if (turn === turns) become(found);
 }
 
 async function refresh() {
@@ -53,5 +63,9 @@ export async function signOut() {
   tabs?.postMessage("changed");
 }
 
-whenSignedOut(() => who && become(null));
-tabs?.addEventListener("message", () => check().catch(() => {}));
+// A refused request may be an old one, so the server is asked again.
+const quietly = () => check().catch(() => {});
+whenSignedOut(() => who && quietly());
+// Another tab may hold the connection, and learn of it first.
+connectionState(({ phase }) => phase === "signed out" && who && quietly());
+tabs?.addEventListener("message", quietly);
