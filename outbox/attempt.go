@@ -92,10 +92,16 @@ func (d *Dispatcher) call(ctx context.Context, a *attempt, o *outcome) (err erro
 			err = fmt.Errorf("the handler panicked: %v", r)
 		}
 	}()
-	if a.lane.handler.Outside != nil {
-		return a.lane.handler.Outside(ctx, a.delivery)
+	dl := a.delivery
+	if readers := a.lane.handler.Readers; readers != nil {
+		if dl.Message, err = readers.Lift(dl.Message); err != nil {
+			return Permanent(err)
+		}
 	}
-	err = d.runInTx(ctx, a, o)
+	if a.lane.handler.Outside != nil {
+		return a.lane.handler.Outside(ctx, dl)
+	}
+	err = d.runInTx(ctx, a, dl, o)
 	if errors.Is(err, errStale) {
 		o.stale, err = true, nil
 	}
@@ -107,8 +113,7 @@ const insertInbox = `INSERT INTO outbox_inbox(handler, tenant, message, handled_
 
 // runInTx makes the handler's change, the mark that the message was handled, and the settling one savepoint (P18, P19). The settling
 // comes last: no row under this fence, no commit.
-func (d *Dispatcher) runInTx(ctx context.Context, a *attempt, o *outcome) error {
-	dl := a.delivery
+func (d *Dispatcher) runInTx(ctx context.Context, a *attempt, dl Delivery, o *outcome) error {
 	return d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) error {
 		o.suppressed = false
 		n, err := execCount(ctx, tx, insertInbox, string(dl.Handler), string(dl.Message.Tenant), string(dl.Message.ID), micros(tx.Now))

@@ -127,6 +127,9 @@ func longestDue(ctx context.Context, tx *Tx, handler HandlerName, tenants []Tena
 
 // lease marks the found deliveries as processing under one new fence.
 func lease(ctx context.Context, tx *Tx, found *due, l *lane, owner string) error {
+	if err := leaveUnreadable(ctx, tx, found, l); err != nil {
+		return err
+	}
 	all := append(append([]Delivery(nil), found.deliveries...), found.corrupt...)
 	if len(all) == 0 {
 		return nil

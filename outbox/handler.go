@@ -69,6 +69,9 @@ type Handler struct {
 	NeedsClock bool
 	// SkipDeadLetters lets the later messages of an ordering key pass a dead letter. By default it holds them back.
 	SkipDeadLetters bool
+	// Readers, unless nil, says what the handler can read. It is given every message in the version that it knows; what cannot be read stays
+	// pending and visible.
+	Readers *Readers
 }
 
 // MaxConcurrency is the most attempts that one lane may run side by side.

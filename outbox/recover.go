@@ -31,6 +31,9 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 			if err := reconcileRoutes(ctx, tx, h); err != nil {
 				return err
 			}
+			if err := recallAside(ctx, tx, h); err != nil {
+				return err
+			}
 		}
 		err := excuse(ctx, tx)
 		if err != nil {
@@ -65,11 +68,23 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 	return nil
 }
 
-// Prepare reads the holds and counts the backlog, as Start does, but delivers nothing: for a program that only looks and changes.
+// Prepare reconciles the routes, reads the holds and counts the backlog, as Start does, but delivers nothing: for a program that only looks
+// and changes. What it stages reaches the handlers when they are started.
 func (d *Dispatcher) Prepare(ctx context.Context) error {
 	var tallies map[HandlerName]*tally
 	var held map[HandlerName]string
+	d.mu.Lock()
+	handlers := make([]Handler, 0, len(d.lanes))
+	for _, l := range d.lanes {
+		handlers = append(handlers, l.handler)
+	}
+	d.mu.Unlock()
 	err := d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) (err error) {
+		for _, h := range handlers {
+			if err := reconcileRoutes(ctx, tx, h); err != nil {
+				return err
+			}
+		}
 		if held, err = readHolds(ctx, tx); err != nil {
 			return err
 		}
