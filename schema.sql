@@ -398,3 +398,124 @@ CREATE TABLE IF NOT EXISTS posthorn_marks (
 ) STRICT, WITHOUT ROWID;
 
 -- control: end
+
+-- lending: begin
+
+-- The lending branch (posthorn demo, or lending: true): members, copies, loans and reservations of a library.
+CREATE TABLE IF NOT EXISTS lending_members (
+  tenant        TEXT    NOT NULL,
+  id            TEXT    NOT NULL,
+  name          TEXT    NOT NULL,
+  email         TEXT    NOT NULL,
+  suspended     INTEGER NOT NULL DEFAULT 0 CHECK (suspended IN (0, 1)),
+  standing_at   INTEGER NOT NULL,            -- when the standing was decided, by whoever decides it
+  standing_note TEXT    NOT NULL DEFAULT '', -- why, or what an advisory event said
+  registered_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+
+-- A copy is on the shelf, on loan, or held for the one whose reservation it fulfils.
+CREATE TABLE IF NOT EXISTS lending_copies (
+  tenant      TEXT    NOT NULL,
+  id          TEXT    NOT NULL,
+  work        TEXT    NOT NULL,
+  title       TEXT    NOT NULL,
+  state       TEXT    NOT NULL DEFAULT 'shelf',
+  loan        TEXT,
+  reservation TEXT,
+  added_at    INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id),
+  CONSTRAINT state_decides_which_columns_are_null CHECK (CASE state
+    WHEN 'shelf' THEN loan IS NULL AND reservation IS NULL
+    WHEN 'loan'  THEN loan IS NOT NULL AND reservation IS NULL
+    WHEN 'held'  THEN loan IS NULL AND reservation IS NOT NULL
+    ELSE 0 END)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS lending_copies_work ON lending_copies(tenant, work, state);
+
+CREATE TABLE IF NOT EXISTS lending_loans (
+  tenant      TEXT    NOT NULL,
+  id          TEXT    NOT NULL,
+  member      TEXT    NOT NULL,
+  copy        TEXT    NOT NULL,
+  work        TEXT    NOT NULL,
+  title       TEXT    NOT NULL,
+  borrowed_at INTEGER NOT NULL,
+  due_at      INTEGER NOT NULL,
+  renewals    INTEGER NOT NULL DEFAULT 0,
+  returned_at INTEGER,
+  version     INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX IF NOT EXISTS lending_loans_copy ON lending_loans(tenant, copy) WHERE returned_at IS NULL;
+CREATE INDEX IF NOT EXISTS lending_loans_member      ON lending_loans(tenant, member, due_at) WHERE returned_at IS NULL;
+CREATE INDEX IF NOT EXISTS lending_loans_due         ON lending_loans(tenant, due_at) WHERE returned_at IS NULL;
+CREATE INDEX IF NOT EXISTS lending_loans_borrowed    ON lending_loans(tenant, borrowed_at);
+
+-- The queue of a work is its waiting reservations in the order of place.
+CREATE TABLE IF NOT EXISTS lending_reservations (
+  place        INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant       TEXT    NOT NULL,
+  id           TEXT    NOT NULL,
+  member       TEXT    NOT NULL,
+  work         TEXT    NOT NULL,
+  title        TEXT    NOT NULL,
+  state        TEXT    NOT NULL DEFAULT 'waiting',
+  placed_at    INTEGER NOT NULL,
+  copy         TEXT,            -- ready, collected: which one is held, or was
+  pickup_until INTEGER,         -- ready: until when it is held
+  notified_at  INTEGER,
+  ended_at     INTEGER,
+  loan         TEXT,            -- collected: the loan that it became
+  version      INTEGER NOT NULL DEFAULT 1,
+  UNIQUE (tenant, id),
+  CONSTRAINT state_decides_which_columns_are_null CHECK (CASE state
+    WHEN 'waiting'   THEN copy IS NULL AND pickup_until IS NULL AND ended_at IS NULL AND loan IS NULL
+    WHEN 'ready'     THEN copy IS NOT NULL AND pickup_until IS NOT NULL AND ended_at IS NULL AND loan IS NULL
+    WHEN 'collected' THEN copy IS NOT NULL AND ended_at IS NOT NULL AND loan IS NOT NULL
+    WHEN 'expired'   THEN ended_at IS NOT NULL AND loan IS NULL
+    WHEN 'cancelled' THEN ended_at IS NOT NULL AND loan IS NULL
+    ELSE 0 END)
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS lending_reservations_queue  ON lending_reservations(tenant, work, place) WHERE state = 'waiting';
+CREATE INDEX IF NOT EXISTS lending_reservations_member ON lending_reservations(tenant, member) WHERE ended_at IS NULL;
+CREATE INDEX IF NOT EXISTS lending_reservations_open   ON lending_reservations(tenant, place) WHERE ended_at IS NULL;
+
+-- How often a work was borrowed and returned, counted from the events.
+CREATE TABLE IF NOT EXISTS lending_statistics (
+  tenant   TEXT    NOT NULL,
+  work     TEXT    NOT NULL,
+  title    TEXT    NOT NULL,
+  borrowed INTEGER NOT NULL DEFAULT 0,
+  returned INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (tenant, work)
+) STRICT, WITHOUT ROWID;
+
+-- The popular shelf as it was last refreshed.
+CREATE TABLE IF NOT EXISTS lending_shelf (
+  tenant       TEXT    NOT NULL,
+  place        INTEGER NOT NULL,
+  work         TEXT    NOT NULL,
+  title        TEXT    NOT NULL,
+  loans        INTEGER NOT NULL,
+  refreshed_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, place)
+) STRICT, WITHOUT ROWID;
+
+-- Events that came in from outside, by the id that their source gave them: a repetition is known by it.
+CREATE TABLE IF NOT EXISTS posthorn_inbound (
+  tenant      TEXT    NOT NULL,
+  source      TEXT    NOT NULL,
+  message     TEXT    NOT NULL,
+  type        TEXT    NOT NULL,
+  outcome     TEXT    NOT NULL,   -- applied, noted, outdated
+  received_at INTEGER NOT NULL,
+  PRIMARY KEY (tenant, source, message)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX IF NOT EXISTS posthorn_inbound_age ON posthorn_inbound(received_at);
+
+-- lending: end

@@ -168,7 +168,7 @@ func (a *Appliance) takeLock(ctx context.Context, path string) error {
 
 // openDelivery prepares the dispatcher and brings up the destinations.
 func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
-	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon")})
+	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon"), UseCases: useCases()})
 	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
 		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"), Foreign: a.foreignPoll(set),
 		Observe: a.live.Deliveries})

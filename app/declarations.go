@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -42,6 +43,9 @@ func loadRecords(folder string, overrides map[string]records.Override) (*records
 	}
 	if err := set.Check(); err != nil {
 		return nil, fmt.Errorf("check records:\n%w", err)
+	}
+	if err := mediator.Check(set, useCases()); err != nil {
+		return nil, fmt.Errorf("check use cases:\n%w", err)
 	}
 	return set, nil
 }

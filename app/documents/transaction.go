@@ -10,6 +10,7 @@ import (
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/emits"
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -98,6 +99,12 @@ type transact struct {
 	module   *Module
 	messages []outbox.Message
 }
+
+// UseCase is the one that a transaction belongs to.
+var UseCase = mediator.UseCase{Record: "use-cases/change-documents", Emits: []string{records.AnyEvent}}
+
+// UseCase implements mediator.Described.
+func (t *transact) UseCase() mediator.UseCase { return UseCase }
 
 // Validate implements mediator.Command. It also reads the events, so that what costs most is done before the writer is asked.
 func (t *transact) Validate() error {

@@ -2,6 +2,7 @@ package mediator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
@@ -11,9 +12,10 @@ import (
 
 // Mediator leads commands and queries to their handlers.
 type Mediator struct {
-	writer *outbox.Writer
-	read   *bun.DB
-	keep   time.Duration
+	writer   *outbox.Writer
+	read     *bun.DB
+	keep     time.Duration
+	useCases map[string]bool // nil: any
 }
 
 // Config is what a Mediator needs.
@@ -24,6 +26,8 @@ type Config struct {
 	Read *bun.DB
 	// KeepAnswers is how long the answer to a command with an idempotency key is kept. Defaults to 72 h.
 	KeepAnswers time.Duration
+	// UseCases lists those whose commands are carried out. Nil: every one.
+	UseCases []UseCase
 }
 
 // New returns the mediator of a store.
@@ -31,7 +35,22 @@ func New(config Config) *Mediator {
 	if config.KeepAnswers == 0 {
 		config.KeepAnswers = 72 * time.Hour
 	}
-	return &Mediator{writer: config.Writer, read: config.Read, keep: config.KeepAnswers}
+	m := &Mediator{writer: config.Writer, read: config.Read, keep: config.KeepAnswers}
+	if config.UseCases != nil {
+		m.useCases = make(map[string]bool, len(config.UseCases))
+		for _, u := range config.UseCases {
+			m.useCases[u.name()] = true
+		}
+	}
+	return m
+}
+
+// registered refuses a command of a use case that nobody listed.
+func (m *Mediator) registered(c Command) error {
+	if d, ok := c.(Described); ok && m.useCases != nil && !m.useCases[d.UseCase().name()] {
+		return fmt.Errorf("%w: %s", ErrUnregistered, d.UseCase().name())
+	}
+	return nil
 }
 
 // Command is a request to change something.
@@ -48,6 +67,9 @@ type Handler[C Command, R any] func(ctx context.Context, work *UnitOfWork, c C) 
 // Send runs a command and answers when its commit is on the disk. Any error but outbox.ErrInDoubt means that nothing has changed.
 func Send[C Command, R any](ctx context.Context, m *Mediator, c C, handle Handler[C, R]) (R, error) {
 	var result R
+	if err := m.registered(c); err != nil {
+		return result, err
+	}
 	by, err := admit(ctx, c)
 	if err != nil {
 		return result, err
@@ -68,6 +90,9 @@ func Send[C Command, R any](ctx context.Context, m *Mediator, c C, handle Handle
 // calls it; so does a handler of the outbox whose message is the next command of a journey.
 func Run[C Command, R any](ctx context.Context, tx *outbox.Tx, by access.Principal, c C, handle Handler[C, R]) (R, error) {
 	work := &UnitOfWork{Tx: tx, By: by}
+	if d, ok := any(c).(Described); ok {
+		work.useCase = d.UseCase()
+	}
 	result, err := handle(ctx, work, c)
 	if err == nil {
 		err = work.stage(ctx)

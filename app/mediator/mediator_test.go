@@ -20,6 +20,10 @@ type rename struct {
 	invalid, denied error
 }
 
+func (r rename) UseCase() mediator.UseCase {
+	return mediator.UseCase{Record: "use-cases/rename-a-member", Emits: []string{"member-renamed", "member-lost"}}
+}
+
 func (r rename) Validate() error {
 	*r.steps = append(*r.steps, "validate")
 	return r.invalid

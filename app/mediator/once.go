@@ -42,6 +42,9 @@ func IDReceipt(id outbox.MessageID, request [sha256.Size]byte) Receipt {
 // repetition gets it back. Without a receipt it is Send with an encoded answer.
 func SendOnce[C Command, R any](ctx context.Context, m *Mediator, receipts []Receipt, c C, handle Handler[C, R],
 	encode func(R) (Answer, error)) (Answer, error) {
+	if err := m.registered(c); err != nil {
+		return Answer{}, err
+	}
 	by, err := admit(ctx, c)
 	if err != nil {
 		return Answer{}, err

@@ -15,7 +15,8 @@ type UnitOfWork struct {
 	// By is the caller.
 	By access.Principal
 
-	raised []*Raised
+	useCase UseCase
+	raised  []*Raised
 }
 
 // Raised is a message that a handler raised. The post-handler fills what only staging knows.
@@ -42,6 +43,9 @@ const countDeliveries = `SELECT count(*) FROM outbox_deliveries WHERE seq = ?`
 func (u *UnitOfWork) stage(ctx context.Context) error {
 	origin, _ := ctx.Value(originKey{}).(map[string]string)
 	for _, r := range u.raised {
+		if !u.useCase.declares(r.Message) {
+			return fmt.Errorf("%w: %s raised %s", ErrUndeclaredEffect, u.useCase.name(), r.Type)
+		}
 		if len(origin) > 0 {
 			headers := maps.Clone(origin)
 			maps.Copy(headers, r.Headers)

@@ -7,6 +7,7 @@ import (
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/emits"
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -42,6 +43,12 @@ type post struct {
 	judge   emits.Judge
 	message outbox.Message
 }
+
+// UseCase is the one that a post belongs to.
+var UseCase = mediator.UseCase{Record: "use-cases/post-a-message", Emits: []string{records.AnyEvent}}
+
+// UseCase implements mediator.Described.
+func (p *post) UseCase() mediator.UseCase { return UseCase }
 
 // Validate implements mediator.Command.
 func (p *post) Validate() (err error) {

@@ -121,8 +121,10 @@ repeat_with: posthorn lending shelf
 			t.Errorf("no record of kind %s", kind)
 		}
 	}
-	if journeys := records.List[*records.Journey](set); len(journeys) != 1 || journeys[0].DeliveryTarget.Age().String() != "1m0s" {
-		t.Errorf("journeys: %+v", journeys)
+	for _, journey := range records.List[*records.Journey](set) {
+		if journey.DeliveryTarget.Age().String() != "1m0s" {
+			t.Errorf("journey: %+v", journey)
+		}
 	}
 }
 
@@ -190,14 +192,14 @@ func TestCheckFindsDanglingReferences(t *testing.T) {
 title: Lend
 actor: a clerk
 request: command
-emits: [loan-borrowed]
+emits: [loan-lost]
 delivery_target: {within: 1m, share: 99%}
 alerts: [alert-dead-letters]
 ---
 `,
 	})
 	err := set.Check()
-	wantProblem(t, err, "use-cases/lend.md", 5, "integration-events/loan-borrowed", "does not exist")
+	wantProblem(t, err, "use-cases/lend.md", 5, "integration-events/loan-lost", "does not exist")
 }
 
 func TestCheckID(t *testing.T) {
