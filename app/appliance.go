@@ -15,6 +15,9 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/inbound"
+	"github.com/posthorn/posthorn/app/integrations/notices"
+	"github.com/posthorn/posthorn/app/lending"
 	"github.com/posthorn/posthorn/app/live"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/records"
@@ -71,6 +74,9 @@ type Appliance struct {
 	keeper       *upkeep.Keeper
 	keeping      sync.WaitGroup
 	stopKeeping  context.CancelFunc
+	lending      *lending.Module // nil: off
+	notices      *notices.Provider
+	inbound      *inbound.Module
 	handler      http.Handler
 	url          atomic.Pointer[string] // where it listens; empty before it does
 
@@ -101,7 +107,7 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if err := os.MkdirAll(options.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openAccess, a.openDelivery, a.openFaces} {
+	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openAccess, a.openDelivery, a.openLending, a.openFaces} {
 		if err := step(ctx, set); err != nil {
 			return nil, err
 		}
@@ -154,7 +160,7 @@ func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error)
 		}
 	}
 	a.declarations = &declarations{folder: records.OverlayDir(a.options.DataDir), overrides: a.options.Config.Settings, version: a.options.Build.Version,
-		writer: a.store.Writer, logger: a.logger}
+		readers: a.readers(), writer: a.store.Writer, logger: a.logger}
 	return a.declarations.declare(ctx, set)
 }
 
@@ -262,6 +268,10 @@ func (a *Appliance) close(ctx context.Context) error {
 	}
 	if a.destinations != nil {
 		a.destinations.Close()
+	}
+	if a.lending != nil {
+		a.lending.Close()
+		a.notices.Close()
 	}
 	if a.store != nil {
 		failed := a.store.Writer.Err()

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/integrations/egress"
 	"github.com/posthorn/posthorn/app/records"
 )
@@ -47,6 +48,15 @@ type Config struct {
 	} `yaml:"files"`
 	// Settings are the operator's values for setting records, each with what it was drawn from.
 	Settings map[string]records.Override `yaml:"settings"`
+	// Lending switches the lending branch on: the reference domain, which demo shows.
+	Lending bool `yaml:"lending"`
+	// Notices is the provider that tells the branch's members something. Without a URL notices are written to <data-dir>/files/notices.jsonl.
+	Notices struct {
+		URL   string `yaml:"url"`
+		Token string `yaml:"token"`
+	} `yaml:"notices"`
+	// Inbound are the sources that may send events to /v1/inbound/{source}, by name.
+	Inbound map[string]inbound.Source `yaml:"inbound"`
 	// Log says what is logged and how.
 	Log struct {
 		Level  string `yaml:"level"`  // debug, info, warn, error; defaults to info
@@ -97,7 +107,7 @@ func ReadConfig(path string, asked bool) (Config, error) {
 	return parseConfig(path, text)
 }
 
-const configKeys = "the keys are listen, insecure_listen, tls, hosts, data_dir, egress, files, settings, log"
+const configKeys = "the keys are listen, insecure_listen, tls, hosts, data_dir, egress, files, settings, lending, notices, inbound, log"
 
 // parseConfig reads the file's text: every key known, none twice.
 func parseConfig(path string, text []byte) (Config, error) {
@@ -175,6 +185,16 @@ func (c *Config) judge(path string) error {
 	for _, host := range c.Hosts {
 		if host == "" || len(host) > 253 || strings.ContainsAny(host, "/: \t*") {
 			return wrong(fmt.Sprintf("hosts: %q is not a host's name", host), "hosts: [posthorn.example.org]; without scheme and port")
+		}
+	}
+	for name, source := range c.Inbound {
+		if err := source.Check(name); err != nil {
+			return wrong(err.Error(), "inbound: {accounts: {secret: whsec_…}}")
+		}
+	}
+	if c.Notices.URL != "" {
+		if err := c.policy.CheckURL(c.Notices.URL); err != nil {
+			return wrong("notices.url: "+err.Error(), "")
 		}
 	}
 	if _, err := c.level(); err != nil {

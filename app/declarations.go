@@ -25,6 +25,7 @@ type declarations struct {
 	folder    string
 	overrides map[string]records.Override
 	version   string
+	readers   *outbox.Readers // what handlers of our own read; nil: there are none
 	writer    *outbox.Writer
 	logger    *slog.Logger
 
@@ -72,7 +73,7 @@ func (d *declarations) declare(ctx context.Context, set *records.Set) error {
 		if err := outbox.DeclareTypes(ctx, tx, types); err != nil {
 			return err
 		}
-		return outbox.DeclareReads(ctx, tx, "posthorn "+d.version, types)
+		return outbox.DeclareReads(ctx, tx, "posthorn "+d.version, d.readers.Declare(types))
 	})
 	if err != nil {
 		return fmt.Errorf("declare integration events: %w", err)

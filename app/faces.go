@@ -39,7 +39,8 @@ func (a *Appliance) openFaces(context.Context, *records.Set) error {
 	judge := emits.Judge{Records: a.Records, DataDir: a.options.DataDir}
 	a.handler, err = api.New(api.Deps{
 		Mediator: a.mediator, Documents: a.documents(judge), Messages: messages.New(a.mediator, judge),
-		Deliveries:   deliveries.New(a.mediator, a.dispatcher),
+		Deliveries: deliveries.New(a.mediator, a.dispatcher),
+		Lending:    a.lending, Inbound: a.inbound,
 		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, URL: func() string { return *a.url.Load() }, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
 		Writer: a.store.Writer, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
 		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub)}, {Pattern: "/", Handler: console, Public: true}},

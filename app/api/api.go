@@ -16,6 +16,8 @@ import (
 	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/documents"
+	"github.com/posthorn/posthorn/app/inbound"
+	"github.com/posthorn/posthorn/app/lending"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/messages"
 	"github.com/posthorn/posthorn/app/records"
@@ -42,6 +44,10 @@ type Deps struct {
 	// Writer tells by Err why it has stopped for good; see outbox.Writer.
 	Writer interface{ Err() error }
 
+	// Lending is the lending branch; nil: it is off, and its routes are not served.
+	Lending *lending.Module
+	// Inbound takes events from outside; nil: none.
+	Inbound *inbound.Module
 	// Sessions signs browsers in and out; nil: there are none.
 	Sessions *session.Sessions
 	// URL is the address under which this machine reaches the API. Defaults to none, so that links are paths.
@@ -110,6 +116,12 @@ func New(deps Deps) (http.Handler, error) {
 	s.tokenRoutes()
 	if s.Sessions != nil {
 		s.sessionRoutes()
+	}
+	if s.Lending != nil {
+		s.lendingRoutes()
+	}
+	if s.Inbound != nil {
+		s.inboundRoutes()
 	}
 	s.recordRoutes()
 	s.backlogRoutes()

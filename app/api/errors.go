@@ -10,6 +10,7 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/documents"
+	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/outbox"
@@ -34,6 +35,8 @@ var sentinels = []known{
 		Hint: "Revoke those that are not used."}},
 	{err: access.ErrNoToken, problem: Problem{Status: 404, Code: "no-token", Detail: "No API token in force has this id or name."}},
 
+	{err: inbound.ErrUnverified, problem: Problem{Status: 401, Code: "unverified", Detail: "The source is not known, or its signature does not fit the body, the id and the time.",
+		Hint: "See the runbook refused-inbound-events."}},
 	{err: session.ErrBadProof, problem: Problem{Status: 401, Code: "bad-proof", Detail: "This link or API token does not sign in.",
 		Hint: "A link works once, for a quarter of an hour; posthorn link makes a new one."}},
 

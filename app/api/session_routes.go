@@ -20,6 +20,7 @@ type sessionView struct {
 	Tenant    string             `json:"tenant"`
 	Role      string             `json:"role"`
 	ExpiresAt *time.Time         `json:"expires_at,omitempty"`
+	Modules   []string           `json:"modules" doc:"what is switched on beside what is always there: lending"`
 	Freshness mediator.Freshness `json:"freshness"`
 }
 
@@ -34,8 +35,11 @@ type endedSessions struct {
 	Ended int `json:"ended"`
 }
 
-func viewOf(by access.Principal) sessionView {
-	v := sessionView{Actor: by.Actor, Tenant: string(by.Tenant), Role: string(by.Role), Freshness: mediator.Immediate}
+func (s *server) viewOf(by access.Principal) sessionView {
+	v := sessionView{Actor: by.Actor, Tenant: string(by.Tenant), Role: string(by.Role), Modules: []string{}, Freshness: mediator.Immediate}
+	if s.Lending != nil {
+		v.Modules = append(v.Modules, "lending")
+	}
 	if !by.ExpiresAt.IsZero() {
 		v.ExpiresAt = &by.ExpiresAt
 	}
@@ -51,12 +55,12 @@ func (s *server) sessionRoutes() {
 			return reply{}, mediator.Violations{{Path: "", Message: "must have either setup or token"}}.Refusal("invalid", "The request proves nobody.", "")
 		}
 		by, err := s.Sessions.SignIn(x.w, x.Request, in.Setup, in.Token)
-		return reply{http.StatusCreated, viewOf(by)}, err
+		return reply{http.StatusCreated, s.viewOf(by)}, err
 	})
 	add[nothing, sessionView](s, operation{method: http.MethodGet, path: "/v1/session", tag: "session", summary: "Say who the caller is"},
 		func(x *exchange, _ nothing) (reply, error) {
 			by, err := access.Require(x.Context(), access.Viewer)
-			return reply{http.StatusOK, viewOf(by)}, err
+			return reply{http.StatusOK, s.viewOf(by)}, err
 		})
 	add[nothing, bytesOf](s, operation{
 		method: http.MethodDelete, path: "/v1/session", tag: "session", status: http.StatusNoContent, summary: "Sign the browser out",

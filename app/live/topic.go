@@ -29,7 +29,7 @@ func documentTopic(collection, id string) realtime.Topic {
 // known reports whether there is such a topic. Whether its resource exists is not asked: it may be about to, and an answer would tell.
 func known(t realtime.Topic) bool {
 	switch t {
-	case topicBacklog, topicMessages, topicDestinations:
+	case topicBacklog, topicMessages, topicDestinations, topicDesk, topicStatistics:
 		return true
 	}
 	parts := strings.Split(string(t), "/")
@@ -38,6 +38,8 @@ func known(t realtime.Topic) bool {
 		return outbox.ValidID(parts[1])
 	case len(parts) == 3 && parts[0] == "documents":
 		return outbox.ValidType(parts[1]) && parts[2] != ""
+	case len(parts) == 3 && parts[0] == "lending" && parts[1] == "loans":
+		return outbox.ValidID(parts[2])
 	}
 	return false
 }
