@@ -35,7 +35,20 @@ type lane struct {
 	Hold    string             `json:"hold,omitempty" doc:"why the lane does not flow"`
 	Slots   int                `json:"slots" doc:"attempts that may run at once"`
 	Busy    int                `json:"busy"`
+	Width   int                `json:"width" doc:"how many slots may be used now: fewer than slots for a while after the lane was stopped"`
+	Rate    float64            `json:"rate,omitempty" doc:"the bound of its attempts a second; left out: none"`
+	Breaker breaker            `json:"breaker"`
+	// HeldBytes is there while something is held.
+	HeldBytes          *int64 `json:"held_bytes,omitempty" doc:"the size of the payloads that are held"`
+	HeldBytesEstimated bool   `json:"held_bytes_estimated,omitempty" doc:"held_bytes is drawn from the oldest part of a long queue"`
 	indicators
+}
+
+// breaker tells whether a lane's target can be reached.
+type breaker struct {
+	State     outbox.BreakerState `json:"state" enum:"closed,open,probing" doc:"open: nothing but a probe goes out, the rest waits untouched; probing: one is out"`
+	Since     *time.Time          `json:"since,omitempty" doc:"when it opened"`
+	NextProbe *time.Time          `json:"next_probe,omitempty"`
 }
 
 // backlog is the state of all delivery that the caller may see.
@@ -107,7 +120,7 @@ func show(b outbox.Backlog, mine func(outbox.HandlerName) bool) backlog {
 		if !mine(l.Handler) {
 			continue
 		}
-		out.Handlers = append(out.Handlers, lane{Handler: l.Handler, Hold: l.Hold, Slots: l.Slots, Busy: l.Busy, indicators: indicatorsOf(l.Indicators)})
+		out.Handlers = append(out.Handlers, laneOf(l))
 		part.Pending += l.Pending
 		part.Held += l.Held
 		part.Processing += l.Processing
@@ -121,6 +134,21 @@ func show(b outbox.Backlog, mine func(outbox.HandlerName) bool) backlog {
 		part = b.Total
 	}
 	out.Total = indicatorsOf(part)
+	return out
+}
+
+func laneOf(l outbox.LaneBacklog) lane {
+	out := lane{Handler: l.Handler, Hold: l.Hold, Slots: l.Slots, Busy: l.Busy, Width: l.Width, Rate: l.Rate, indicators: indicatorsOf(l.Indicators)}
+	out.Breaker.State = l.Breaker.State
+	if at := l.Breaker.OpenedAt.UTC(); !at.IsZero() {
+		out.Breaker.Since = &at
+	}
+	if at := l.Breaker.NextProbe.UTC(); !at.IsZero() {
+		out.Breaker.NextProbe = &at
+	}
+	if l.Held > 0 {
+		out.HeldBytes, out.HeldBytesEstimated = &l.HeldBytes, l.HeldBytesEstimated
+	}
 	return out
 }
 
