@@ -20,6 +20,7 @@ import (
 	"github.com/posthorn/posthorn/app/lending"
 	"github.com/posthorn/posthorn/app/live"
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/metrics"
 	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/app/session"
 	"github.com/posthorn/posthorn/app/store"
@@ -71,6 +72,7 @@ type Appliance struct {
 	live         *live.Publisher
 	dispatcher   *outbox.Dispatcher
 	destinations *destinations.Service
+	metrics      *metrics.Metrics
 	keeper       *upkeep.Keeper
 	keeping      sync.WaitGroup
 	stopKeeping  context.CancelFunc
@@ -128,13 +130,6 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	return a, nil
 }
 
-// keep keeps house in the background until the appliance is closed.
-func (a *Appliance) keep() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.stopKeeping = cancel
-	a.keeping.Go(func() { a.keeper.Run(ctx) })
-}
-
 // openStore takes the lock, opens the database and brings the declarations into it.
 func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error) {
 	own := filepath.Join(a.options.DataDir, DatabaseName)
@@ -175,14 +170,16 @@ func (a *Appliance) takeLock(ctx context.Context, path string) error {
 // openDelivery prepares the dispatcher and brings up the destinations.
 func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
 	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon"), UseCases: useCases()})
+	if a.metrics, err = metrics.New(); err != nil {
+		return err
+	}
 	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
 		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"), Foreign: a.foreignPoll(set),
-		Observe: a.live.Deliveries})
+		Observe: a.live.Deliveries, Measure: a.metrics.Observe})
 	if err != nil {
 		return fmt.Errorf("prepare delivery: %w", err)
 	}
-	a.keeper, err = upkeep.New(upkeep.Config{Store: a.store, Dispatcher: a.dispatcher, Mediator: a.mediator, Records: a.Records, Logger: a.logger})
-	if err != nil {
+	if err := a.prepareKeeping(); err != nil {
 		return err
 	}
 	key, err := a.openKey(ctx)
@@ -262,10 +259,7 @@ func (a *Appliance) close(ctx context.Context) error {
 	if a.live != nil {
 		a.live.Stop()
 	}
-	if a.stopKeeping != nil {
-		a.stopKeeping()
-		a.keeping.Wait()
-	}
+	a.endKeeping(ctx)
 	if a.destinations != nil {
 		a.destinations.Close()
 	}

@@ -39,6 +39,8 @@ type Config struct {
 	Observe func([]Change)
 	// ObserveLane, unless nil, is told whose lane was held, resumed or disabled, or has opened or closed its breaker. It must not block.
 	ObserveLane func(HandlerName)
+	// Measure, unless nil, is told of each settled attempt. It must not block, nor call the dispatcher.
+	Measure func(Outcome)
 	// Now is the wall clock, the same as the Writer's. Defaults to time.Now.
 	Now func() time.Time
 	// BuildDate is when the program was built. While the clock is before it, the lanes that need a clock are held. Zero: any time is believed.
@@ -242,6 +244,7 @@ func (d *Dispatcher) settled(o outcome) {
 	if l == nil {
 		l = o.attempt.lane // removed meanwhile
 	}
+	d.measure(o)
 	if o.stale {
 		t.stale++
 		o.attempt.lane.gone = false

@@ -269,6 +269,7 @@ func (d *Dispatcher) apply(t *turn) {
 		tally.pending -= n + int64(len(c.due.corrupt))
 		tally.processing += n
 		tally.failed += int64(len(c.due.corrupt))
+		d.measureCorrupt(c.lane.handler.Name, len(c.due.corrupt))
 		tally.attempts += n
 		if c.suspect {
 			d.suspectRuns = n > 0

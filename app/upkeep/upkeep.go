@@ -29,13 +29,15 @@ const (
 	spare = 16 << 20
 )
 
-// Config is what a Keeper needs. All fields but Logger are required.
+// Config is what a Keeper needs. The fields without a default are required.
 type Config struct {
 	Store      *store.Store
 	Dispatcher *outbox.Dispatcher
 	Mediator   *mediator.Mediator
 	// Records gives the records in effect.
 	Records func() *records.Set
+	// Guest: the database belongs to another program, so that its size and its free pages are not this one's to keep.
+	Guest bool
 	// Logger defaults to silence.
 	Logger *slog.Logger
 }
@@ -113,8 +115,11 @@ func (k *Keeper) Round(ctx context.Context) error {
 }
 
 // Usage tells how much room the database takes, as of the last round, and how much it may. The limit is no wall: beyond it dispatched
-// messages go before their age.
+// messages go before their age. Without a limit it is 0.
 func (k *Keeper) Usage() (used, limit int64) {
+	if k.config.Guest {
+		return k.used.Load(), 0
+	}
 	return k.used.Load(), k.config.Records().Bytes("size-budget")
 }
 
@@ -126,7 +131,7 @@ func (k *Keeper) look(ctx context.Context) error {
 	}
 	k.used.Store(size.Used)
 	used, limit := k.Usage()
-	alarm := float64(used) >= k.config.Records().Ratio("alert-size-budget")*float64(limit)
+	alarm := limit > 0 && float64(used) >= k.config.Records().Ratio("alert-size-budget")*float64(limit)
 	if alarm && !k.alarmed {
 		k.config.Logger.Warn("the database comes near its budget", "used", used, "budget", limit)
 	}
@@ -141,11 +146,14 @@ func (k *Keeper) full() bool {
 	}
 	k.used.Store(size.Used)
 	used, limit := k.Usage()
-	return used > limit
+	return limit > 0 && used > limit
 }
 
 // shrink gives back what is free beyond what the next rows will need.
 func (k *Keeper) shrink(ctx context.Context) error {
+	if k.config.Guest {
+		return nil
+	}
 	for range shrinkSteps {
 		size, err := k.config.Store.Size(ctx)
 		if err != nil {

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+
+	"github.com/posthorn/posthorn/app/metrics"
+	"github.com/posthorn/posthorn/app/upkeep"
+)
+
+// prepareKeeping prepares what goes on beside delivery: upkeep, and the metrics that are read on demand.
+func (a *Appliance) prepareKeeping() (err error) {
+	a.keeper, err = upkeep.New(upkeep.Config{Store: a.store, Dispatcher: a.dispatcher, Mediator: a.mediator, Records: a.Records,
+		Guest: a.options.DB != "", Logger: a.logger})
+	if err != nil {
+		return err
+	}
+	return a.metrics.Publish(metrics.Config{Dispatcher: a.dispatcher, Writer: a.store.Writer, Usage: a.keeper.Usage})
+}
+
+// keep keeps house in the background until the appliance is closed.
+func (a *Appliance) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopKeeping = cancel
+	a.keeping.Go(func() { a.keeper.Run(ctx) })
+}
+
+func (a *Appliance) endKeeping(ctx context.Context) {
+	if a.stopKeeping != nil {
+		a.stopKeeping()
+		a.keeping.Wait()
+	}
+	if a.metrics != nil {
+		if err := a.metrics.Close(context.WithoutCancel(ctx)); err != nil {
+			a.logger.Warn("metrics not ended", "error", err)
+		}
+	}
+}
