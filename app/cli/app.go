@@ -76,6 +76,7 @@ func App(deps Deps) *cli.App {
 			tokensCommand(deps),
 			sinkCommand(deps),
 			completionCommand(deps),
+			lendingCommand(deps),
 			benchCommand(deps),
 			versionCommand(deps),
 		},

@@ -85,6 +85,7 @@ func (d *demo) ready(life, work context.Context, said ready) {
 		})
 		if d.config.Every > 0 {
 			d.working.Go(func() { d.depot.work(work) })
+			d.working.Go(func() { (&branch{depot: d.depot}).work(work, d.config.Every) })
 		}
 		if !d.config.Calm {
 			d.working.Go(func() { d.receiver.misbehave(work) })

@@ -21,10 +21,14 @@ const configuration = `# Written by posthorn demo; yours to edit. Delete it to h
 egress:
   allow: ["127.0.0.0/8"]
 
+# A branch of a library, at /desk.
+lending: true
+
 # A demo shows within seconds what a product spreads over hours.
 settings:
   retry-first: {value: 1s, observation: "demo: a retry should be seen while one looks on"}
   retry-cap: {value: 5s, observation: "demo: a retry should be seen while one looks on"}
+  lending-loan-borrowed-version: {value: 2, observation: "demo: whoever reads it here reads version 2"}
 `
 
 // folder is the data folder of a demo.

@@ -4,6 +4,7 @@ import { applyTheme } from "./lib/theme.js";
 import { followLinks, match, useAddress } from "./router.js";
 import { Shell } from "./shell.js";
 import { ProblemBox } from "./components/notice.js";
+import { Desk } from "./views/desk.js";
 import { Destination } from "./views/destination.js";
 import { Destinations } from "./views/destinations.js";
 import { Document } from "./views/document.js";
@@ -27,6 +28,7 @@ const ROUTES = [
   ["/documents", { view: Documents, title: () => "Documents" }],
   ["/documents/:collection", { view: Documents, title: ({ collection }) => `Documents in ${collection}` }],
   ["/documents/:collection/:id", { view: Document, title: ({ collection, id }) => `Document ${collection}/${id}` }],
+  ["/desk", { view: Desk, title: () => "Desk" }],
   ["/records", { view: Records, title: () => "Records" }],
   ["/records/:kind/:id", { view: Record, title: ({ kind, id }) => `${kind}/${id}` }],
 ];

@@ -13,6 +13,7 @@ const NAVIGATION = [
   ["/messages", "Messages", "messages"],
   ["/destinations", "Destinations", "destinations"],
   ["/documents", "Documents", "documents"],
+  ["/desk", "Desk", "desk", "lending"], // where that module is on
   ["/records", "Records", "records"],
 ];
 
@@ -43,7 +44,7 @@ export function Shell({ who, address, title, view }) {
       <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
       <div class="side">
         <a class="brand" href="/">${horn()}<span>Posthorn</span></a>
-        <${Navigation} path=${address.path} deadLetters=${backlog.data?.total.deadLetters ?? 0} />
+        <${Navigation} path=${address.path} modules=${who.modules ?? []} deadLetters=${backlog.data?.total.deadLetters ?? 0} />
         <div class="who">
           <p><strong>${who.actor}</strong><span class="faint">${who.role}${who.tenant ? `, tenant ${who.tenant}` : ""}</span></p>
           <button type="button" class="plain" disabled=${leave.busy} onClick=${leave.run}>${icons.leave()}Sign out</button>
@@ -62,9 +63,9 @@ export function Shell({ who, address, title, view }) {
     </div>`;
 }
 
-const Navigation = ({ path, deadLetters }) => html`
+const Navigation = ({ path, modules, deadLetters }) => html`
   <nav class="nav" aria-label="Views">
-    <ul>${NAVIGATION.map(([to, name, icon]) => html`
+    <ul>${NAVIGATION.filter(([, , , module]) => !module || modules.includes(module)).map(([to, name, icon]) => html`
       <li key=${to}><a href=${to} aria-current=${current(path, to) ? "page" : undefined}>
         ${icons[icon]()}<span>${name}</span>
         ${to === "/messages" && deadLetters > 0 && html`<span class="badge" title="dead letters">${count(deadLetters)}<span class="hidden"> dead letters</span></span>`}

@@ -20,6 +20,7 @@ export const icons = {
   messages: draw(html`<rect x="2" y="3.5" width="12" height="9" rx="1.2" /><path d="m2.4 4.4 5.6 4.4 5.6-4.4" />`),
   destinations: draw(html`<path d="M8 14s5-4.2 5-7.8A5 5 0 0 0 3 6.2C3 9.8 8 14 8 14z" /><circle cx="8" cy="6.3" r="1.7" />`),
   documents: draw(html`<path d="M4 2h5l3 3v9H4zM9 2v3h3M6 8.5h4M6 11h4" />`),
+  desk: draw(html`<path d="M2 6h12M3.5 6v7.5M12.5 6v7.5M5 6V2.5h2.5V6M7.5 6V3.5l2.6-.6L11 6" />`),
   records: draw(html`<path d="M3 2.5h7.5A2.5 2.5 0 0 1 13 5v8.5H5.5A2.5 2.5 0 0 1 3 11zM3 11a2.5 2.5 0 0 1 2.5-2.5H13M6 5.5h4" />`),
   copy: draw(html`<rect x="5.5" y="5.5" width="8" height="8" rx="1.2" /><path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2" />`),
   check: draw(html`<path d="m3 8.5 3.2 3.2L13 4.6" />`),

@@ -50,3 +50,9 @@ export const destinations = (page) => (page.destinations ?? []).map(destination)
 export const document = (d) => ({ collection: d.collection, id: d.id, version: d.version ?? 0, changed: time(d.changed_at), freshness: d.freshness });
 
 export const documents = (page) => ({ documents: (page.documents ?? []).map(document), next: page.next ?? "" });
+
+const loan = (l) => ({ ...l, borrowed: time(l.borrowed_at), due: time(l.due_at), returned: time(l.returned_at) });
+
+const reservation = (r) => ({ ...r, copy: r.copy ?? "", placed: time(r.placed_at), until: time(r.pickup_until) });
+
+export const desk = (d) => ({ onLoan: d.on_loan ?? 0, overdue: d.overdue ?? 0, latest: (d.latest ?? []).map(loan), reservations: (d.reservations ?? []).map(reservation) });

@@ -10,6 +10,9 @@ export const watchMessage = (id, fn) => live.listen(`messages/${id}`, fn);
 export const watchDestinations = (fn) => live.listen("destinations", fn);
 export const watchDestination = (name, fn) => live.listen(`destinations/${name}`, fn);
 export const watchDocument = (collection, id, fn) => live.listen(`documents/${collection}/${id}`, fn);
+export const watchDesk = (fn) => live.listen("lending/desk", fn);
+export const watchLoan = (id, fn) => live.listen(`lending/loans/${id}`, fn);
+export const watchLendingStatistics = (fn) => live.listen("lending/statistics", fn);
 
 // connectionState calls fn now and at each change with {phase, since, next, missed}:
 //   "live" | "connecting" | "stale" since when | "paused" since when | "signed out" | "refused"
