@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/alerts"
 	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/integrations/notices"
@@ -74,6 +75,8 @@ type Appliance struct {
 	destinations *destinations.Service
 	metrics      *metrics.Metrics
 	keeper       *upkeep.Keeper
+	alerts       *alerts.Watch
+	notifier     *alerts.Notifier // nil: nobody is named
 	keeping      sync.WaitGroup
 	stopKeeping  context.CancelFunc
 	lending      *lending.Module // nil: off
@@ -109,7 +112,7 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	if err := os.MkdirAll(options.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openAccess, a.openDelivery, a.openLending, a.openFaces} {
+	for _, step := range []func(context.Context, *records.Set) error{a.openStore, a.openAccess, a.openDelivery, a.openLending, a.openAlerts, a.openFaces} {
 		if err := step(ctx, set); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/integrations/egress"
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/outbox"
 )
 
 // ConfigName is the configuration file that a data folder may hold.
@@ -46,6 +47,11 @@ type Config struct {
 	Files struct {
 		Allow []string `yaml:"allow"`
 	} `yaml:"files"`
+	// Alerts is who is told of alerts: the name of one of the main tenant's destinations, used past its lane. Without one they are shown, and
+	// logged.
+	Alerts struct {
+		Destination string `yaml:"destination"`
+	} `yaml:"alerts"`
 	// Settings are the operator's values for setting records, each with what it was drawn from.
 	Settings map[string]records.Override `yaml:"settings"`
 	// Lending switches the lending branch on: the reference domain, which demo shows.
@@ -107,7 +113,7 @@ func ReadConfig(path string, asked bool) (Config, error) {
 	return parseConfig(path, text)
 }
 
-const configKeys = "the keys are listen, insecure_listen, tls, hosts, data_dir, egress, files, settings, lending, notices, inbound, log"
+const configKeys = "the keys are listen, insecure_listen, tls, hosts, data_dir, egress, files, alerts, settings, lending, notices, inbound, log"
 
 // parseConfig reads the file's text: every key known, none twice.
 func parseConfig(path string, text []byte) (Config, error) {
@@ -196,6 +202,9 @@ func (c *Config) judge(path string) error {
 		if err := c.policy.CheckURL(c.Notices.URL); err != nil {
 			return wrong("notices.url: "+err.Error(), "")
 		}
+	}
+	if name := c.Alerts.Destination; name != "" && !outbox.ValidID(name) {
+		return wrong("alerts.destination is no name of a destination", "alerts: {destination: NAME}; posthorn destinations list shows the names")
 	}
 	if _, err := c.level(); err != nil {
 		return wrong("log.level must be debug, info, warn or error", "")

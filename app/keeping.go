@@ -22,6 +22,10 @@ func (a *Appliance) keep() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopKeeping = cancel
 	a.keeping.Go(func() { a.keeper.Run(ctx) })
+	a.keeping.Go(func() { a.alerts.Run(ctx) })
+	if a.notifier != nil {
+		a.keeping.Go(func() { a.notifier.Run(ctx) })
+	}
 }
 
 func (a *Appliance) endKeeping(ctx context.Context) {

@@ -27,6 +27,7 @@ type appliance struct {
 	destinations []map[string]any
 	documents    map[string]*fakeDocument
 	lanes        []map[string]any
+	alerts       []map[string]any
 	total        map[string]any
 	requests     map[string]int // by method and path
 	idempotency  map[string]bool
@@ -64,6 +65,11 @@ func newAppliance(t *testing.T) *appliance {
 	mux.HandleFunc("DELETE /v1/session", a.closeSession)
 	mux.HandleFunc("GET /v1/events", a.guard(a.stream.serve))
 	mux.HandleFunc("GET /v1/backlog", a.guard(a.showBacklog))
+	mux.HandleFunc("GET /v1/alerts", a.guard(a.showAlerts))
+	mux.HandleFunc("GET /v1/records", a.guard(a.listRecords))
+	mux.HandleFunc("GET /v1/records/{kind}/{id}", a.guard(a.showRecord))
+	mux.HandleFunc("GET /v1/settings", a.guard(a.listSettings))
+	mux.HandleFunc("GET /v1/conformance", a.guard(a.listProvisions))
 	mux.HandleFunc("GET /v1/messages", a.guard(a.listMessages))
 	mux.HandleFunc("GET /v1/messages/{id}", a.guard(a.showMessage))
 	mux.HandleFunc("GET /v1/messages/{id}/payload", a.guard(a.showPayload))

@@ -31,7 +31,7 @@ func TestNotified(t *testing.T) {
 	a.pending(4321)
 	a.stream.notify("backlog", "", 7)
 	tb.pendingShown("4,321")
-	waitFor(t, "the overview listens to what it shows, once", func() bool { return a.stream.topics() == "backlog messages" })
+	waitFor(t, "the overview listens to what it shows, once", func() bool { return a.stream.topics() == "alerts backlog messages" })
 	tb.clean()
 }
 

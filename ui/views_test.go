@@ -16,6 +16,11 @@ var everyView = []struct{ name, path, text string }{
 	{"documents", "/documents/orders", "2026.11"},
 	{"document", "/documents/orders/1001", "12345678901234567890"},
 	{"document-with-dot", "/documents/orders/2026.11", "Version 12"},
+	{"records", "/records", "Recover dead letters"},
+	{"record", "/records/runbooks/recover-dead-letters", "rejected"},
+	{"setting", "/records/settings/retry-cap", "in place of 1h"},
+	{"settings", "/records?show=settings", "half an hour"},
+	{"conformance", "/records?show=conformance", "1 of 2 met"},
 	{"nowhere", "/no/such/view", "No view has this address"},
 }
 

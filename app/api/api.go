@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/alerts"
 	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/documents"
@@ -48,6 +49,10 @@ type Deps struct {
 	Lending *lending.Module
 	// Inbound takes events from outside; nil: none.
 	Inbound *inbound.Module
+	// Alerts knows what is wrong; nil: nobody looks. Notifier tells of it, to AlertDestination; nil: nobody is named.
+	Alerts           *alerts.Watch
+	Notifier         *alerts.Notifier
+	AlertDestination string
 	// Sessions signs browsers in and out; nil: there are none.
 	Sessions *session.Sessions
 	// URL is the address under which this machine reaches the API. Defaults to none, so that links are paths.
@@ -125,6 +130,9 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	s.recordRoutes()
 	s.backlogRoutes()
+	if s.Alerts != nil {
+		s.alertRoutes()
+	}
 	s.healthRoutes()
 	for _, r := range deps.Routes {
 		s.mux.Handle(r.Pattern, r.Handler)

@@ -68,6 +68,7 @@ func App(deps Deps) *cli.App {
 			destinationsCommand(deps),
 			backlogCommand(deps),
 			auditCommand(deps),
+			alertsCommand(deps),
 			tailCommand(deps),
 			linkCommand(deps),
 			recordsCommand(deps),

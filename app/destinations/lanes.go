@@ -77,7 +77,7 @@ func (s *Service) register(ctx context.Context, d Destination) error {
 	if err := s.config.Dispatcher.Register(ctx, handler); err != nil {
 		return fmt.Errorf("register destination %s: %w", d.Name, err)
 	}
-	s.keep(d.Name, lane{broken: broken, close: built.close})
+	s.keep(d.Name, lane{broken: broken, close: built.close, tenant: d.Tenant, deliver: built.deliver})
 	if hold != d.Hold {
 		d.Hold = hold
 		return s.follow(ctx, d)
@@ -143,6 +143,9 @@ func (s *Service) disable(destination string) {
 type lane struct {
 	broken string // why it cannot be used; empty when it can
 	close  func() // lets go of what its integration holds open; nil for nothing
+	tenant outbox.TenantID
+	// deliver is the integration's, past the lane.
+	deliver outbox.Outside
 }
 
 // keep remembers a lane, in place of the one before it.

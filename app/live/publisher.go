@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/posthorn/posthorn/app/alerts"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/realtime"
@@ -55,6 +56,11 @@ func (p *Publisher) Destination(tenant outbox.TenantID, name, change string) {
 		p.publish(tenant, realtime.Notification{Topic: topic, ID: name, Change: change, Freshness: realtime.Immediate()})
 	}
 	p.soon(pace{tenant, topicBacklog}, 0)
+}
+
+// Alert notifies of an alert that was raised or cleared.
+func (p *Publisher) Alert(alert alerts.Alert) {
+	p.publish(alert.Tenant, realtime.Notification{Topic: topicAlerts, ID: alert.ID, Change: string(alert.State), Freshness: realtime.Immediate()})
 }
 
 // Documents notifies of new versions of documents; a deletion is one, too.

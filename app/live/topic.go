@@ -14,6 +14,7 @@ const (
 	topicBacklog      realtime.Topic = "backlog"
 	topicMessages     realtime.Topic = "messages"
 	topicDestinations realtime.Topic = "destinations"
+	topicAlerts       realtime.Topic = "alerts"
 )
 
 func messageTopic(id outbox.MessageID) realtime.Topic {
@@ -29,7 +30,7 @@ func documentTopic(collection, id string) realtime.Topic {
 // known reports whether there is such a topic. Whether its resource exists is not asked: it may be about to, and an answer would tell.
 func known(t realtime.Topic) bool {
 	switch t {
-	case topicBacklog, topicMessages, topicDestinations, topicDesk, topicStatistics:
+	case topicBacklog, topicMessages, topicDestinations, topicDesk, topicStatistics, topicAlerts:
 		return true
 	}
 	parts := strings.Split(string(t), "/")

@@ -15,8 +15,11 @@ func (s *Set) Check() error {
 					Hint: fmt.Sprintf("write %s.md or name another record", reference.to)})
 			}
 		}
-		if setting, ok := record.(*Setting); ok {
-			problems = append(problems, s.checkOrder(setting)...)
+		switch record := record.(type) {
+		case *Setting:
+			problems = append(problems, s.checkOrder(record)...)
+		case *UseCase:
+			problems = append(problems, s.checkAlerts(record)...)
 		}
 	}
 	return problems.orNil()

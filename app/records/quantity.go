@@ -54,6 +54,14 @@ func (q Quantity) String() string { return q.text }
 // Unit is what the quantity counts.
 func (q Quantity) Unit() Unit { return q.unit }
 
+// Number is the quantity as a number of its unit: seconds for a duration, a part of 1 for a ratio.
+func (q Quantity) Number() float64 {
+	if q.unit == Duration {
+		return time.Duration(q.whole).Seconds()
+	}
+	return float64(q.whole) + q.real
+}
+
 // compare orders two quantities of one unit.
 func (q Quantity) compare(other Quantity) int {
 	return cmp.Or(cmp.Compare(q.whole, other.whole), cmp.Compare(q.real, other.real))

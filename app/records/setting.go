@@ -15,6 +15,8 @@ type Setting struct {
 	NotAbove    string `yaml:"not_above"`    // another setting whose value this one may not pass
 	DerivedFrom string `yaml:"derived_from"` // the target that it serves, "use-cases/change-documents"
 	Observation string `yaml:"observation"`  // what the value was drawn from
+	// Measures makes the setting the threshold of an alert: what is compared with it.
+	Measures Measure `yaml:"measures"`
 
 	Value   Quantity `yaml:"-"` // in effect
 	Least   Quantity `yaml:"-"`
@@ -30,6 +32,7 @@ func (s *Setting) inspect(i *inspection) {
 	oneOf(i, "unit", s.Unit, Duration, Bytes, Count, Ratio, Rate)
 	i.required("observation", s.Observation)
 	i.id("not_above", s.NotAbove)
+	s.Measures.inspect(i, s.Unit)
 	s.derivedFrom = i.ref("derived_from", s.DerivedFrom, KindUseCase, KindJourney, KindNotification, KindJob, KindConvention, KindSetting)
 	if s.Unit.form() == "" {
 		return

@@ -20,6 +20,7 @@ func TestDefaults(t *testing.T) {
 		"drain-timeout": 20 * time.Second, "poll-interval": 5 * time.Second,
 		"foreign-poll-busy": 2 * time.Millisecond, "foreign-poll-idle": 50 * time.Millisecond,
 		"alert-raise-after": 30 * time.Second, "alert-clear-after": time.Minute, "alert-oldest-pending-age": time.Minute,
+		"alert-store-outage": time.Second, "alert-interval": time.Second, "alert-retry-first": time.Second, "alert-retry-cap": time.Minute,
 		"live-client-timeout": 30 * time.Second, "live-heartbeat": 15 * time.Second, "live-lifespan": time.Hour,
 		"live-revalidation": time.Minute, "live-backoff-first": 500 * time.Millisecond, "live-backoff-cap": 30 * time.Second,
 		"session-idle": 12 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
@@ -28,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
-		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1,
+		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1,
 		"live-connections": 1000, "live-connections-user": 20, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 		"lending-loan-limit": 10, "lending-renewal-limit": 2, "lending-reservation-limit": 5, "lending-loan-borrowed-version": 1, "lending-shelf-size": 10,
 	}

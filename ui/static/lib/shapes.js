@@ -26,6 +26,11 @@ export function backlog(answer) {
   return { at: time(answer.at) ?? Date.now(), read: Date.now(), freshness: answer.freshness, total: indicators(answer.total ?? {}), lanes };
 }
 
+export const alerts = (answer) => ({
+  receiver: answer.receiver ?? null,
+  alerts: (answer.alerts ?? []).map((a) => ({ ...a, handler: a.handler ?? "", raised: time(a.raised_at), runbooks: a.runbooks ?? [] })),
+});
+
 const delivery = (d) => ({
   ...d,
   id: String(d.id),

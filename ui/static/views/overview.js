@@ -6,6 +6,7 @@ import { useNow, useQuery } from "../lib/query.js";
 import { watchMessages } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
 import { STEP, throughput } from "../lib/throughput.js";
+import { Alerts } from "../components/alerts.js";
 import { Throughput } from "../components/chart.js";
 import { Empty } from "../components/copy.js";
 import { icons } from "../components/icons.js";
@@ -21,6 +22,7 @@ export function Overview({ backlog }) {
     <header class="head"><h1 tabindex="-1">Overview</h1></header>
     <${ProblemBox} problem=${problem} retry=${refresh} kept=${Boolean(data)} />
     <${Freshness} value=${data?.freshness} />
+    <${Alerts} />
     ${data ? html`
       <${Figures} backlog=${data} />
       <div class="halves"><${Traffic} backlog=${data} /><${Recent} /></div>

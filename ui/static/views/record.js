@@ -2,11 +2,11 @@ import { html } from "../lib/preact.js";
 import { get, path } from "../lib/api.js";
 import { useQuery } from "../lib/query.js";
 import { Json } from "../components/code.js";
+import { Prose } from "../components/prose.js";
 import { Loading, ProblemBox } from "../components/notice.js";
 import { recordPath } from "../components/record-link.js";
 
-// Record shows one record: what people read, what the product reads, and the records around it. Its page is made by the server, which
-// leaves out raw HTML and addresses that run code.
+// Record shows one record: what people read, what the product reads, and the records around it.
 export function Record({ kind, id }) {
   const { data, problem, refresh } = useQuery(`record ${kind}/${id}`, (signal) => get(`/v1${path("records", kind, id)}`, { signal }));
   return html`
@@ -15,7 +15,7 @@ export function Record({ kind, id }) {
     <${ProblemBox} problem=${problem} retry=${problem?.status === 404 ? undefined : refresh} kept=${Boolean(data)} />
     ${!data && !problem && html`<${Loading} what="the record" />`}
     ${data?.setting && html`<${Setting} setting=${data.setting} />`}
-    ${data?.body && html`<article class="card prose" aria-label="Text"><div class="body" dangerouslySetInnerHTML=${{ __html: data.html }}></div></article>`}
+    ${data?.body && html`<article class="card prose" aria-label="Text"><${Prose} page=${data.html} /></article>`}
     ${data && html`
       <div class="halves">
         <${Mentions} title="Names" list=${data.references} none="It names no other record." />

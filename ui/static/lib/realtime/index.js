@@ -5,6 +5,7 @@ import { Live } from "./live.js";
 const live = new Live();
 
 export const watchBacklog = (fn) => live.listen("backlog", fn);
+export const watchAlerts = (fn) => live.listen("alerts", fn);
 export const watchMessages = (fn) => live.listen("messages", fn);
 export const watchMessage = (id, fn) => live.listen(`messages/${id}`, fn);
 export const watchDestinations = (fn) => live.listen("destinations", fn);

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"context"
+
+	"github.com/posthorn/posthorn/app/alerts"
+	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/outbox"
+)
+
+// openAlerts prepares the watch over the delivery targets, and whoever is told of what it finds.
+func (a *Appliance) openAlerts(_ context.Context, set *records.Set) error {
+	if name := a.options.Config.Alerts.Destination; name != "" {
+		a.notifier = alerts.NewNotifier(alerts.NotifierConfig{
+			Send: func(ctx context.Context, attempt int, m outbox.Message) error {
+				return a.destinations.SendDirect(ctx, outbox.MainTenant, name, attempt, m)
+			},
+			First: set.Duration("alert-retry-first"), Cap: set.Duration("alert-retry-cap"), Timeout: set.Duration("delivery-timeout"), Logger: a.logger,
+		})
+	}
+	a.alerts = alerts.New(alerts.Config{
+		Records: a.Records, Backlog: a.dispatcher.Backlog, Room: a.keeper.Usage, Tenant: a.destinations.TenantOf, Logger: a.logger,
+		Down: func() error {
+			if err := a.store.Writer.Err(); err != nil {
+				return err
+			}
+			return a.dispatcher.Down()
+		},
+		Observe: func(alert alerts.Alert) {
+			a.live.Alert(alert)
+			if a.notifier != nil {
+				a.notifier.Tell(alert)
+			}
+		},
+	})
+	return nil
+}
