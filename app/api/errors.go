@@ -13,6 +13,7 @@ import (
 	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/session"
+	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -53,6 +54,8 @@ var sentinels = []known{
 	{err: outbox.ErrInDoubt, problem: Problem{Status: 500, Code: "in-doubt", Detail: "The commit failed in a way that leaves open whether it happened.",
 		Hint: "Send it again, with the same Idempotency-Key, once Posthorn runs again."}},
 	{err: outbox.ErrCorrupt, problem: Problem{Status: 500, Code: "store-damaged", Detail: "The database file is damaged.", Hint: "See the log."}},
+	{err: store.ErrReplaced, problem: Problem{Status: 503, Code: "store-replaced", Detail: "The database file was removed or replaced; nothing was changed.",
+		Hint: "Posthorn ends. Put the file back or restore a backup, start it, and send this again.", retryAfter: "10"}},
 	{err: outbox.ErrClosed, problem: Problem{Status: 503, Code: "stopping", Detail: "Posthorn is stopping; nothing was changed.",
 		Hint: "Send it again a little later.", retryAfter: "5"}},
 	{err: context.Canceled, problem: Problem{Status: 503, Code: "cancelled", Detail: "The request ended before it was started; nothing was changed."}},

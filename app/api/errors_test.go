@@ -7,6 +7,7 @@ import (
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/mediator"
+	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -24,6 +25,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{outbox.ErrStoreFull, 507, "store-full", false},
 		{outbox.ErrStoreIO, 503, "store-unavailable", true},
 		{outbox.ErrInDoubt, 500, "in-doubt", false},
+		{fmt.Errorf("verify: %w", store.ErrReplaced), 503, "store-replaced", true},
 		{outbox.ErrClosed, 503, "stopping", true},
 		{fmt.Errorf("stage message: %w", outbox.ErrDuplicateID), 409, "duplicate-id", false},
 		{outbox.ErrUndeclaredType, 422, "undeclared-type", false},

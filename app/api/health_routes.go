@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -33,6 +34,7 @@ var gates = []struct {
 	{outbox.ErrStoreIO, reason{"store-unavailable", "The database cannot be read or written."}},
 	{outbox.ErrInDoubt, reason{"in-doubt", "A commit failed in a way that leaves open whether it happened; the process ends."}},
 	{outbox.ErrCorrupt, reason{"store-damaged", "The database file is damaged."}},
+	{store.ErrReplaced, reason{"store-replaced", "The database file was removed or replaced; the process ends."}},
 	{outbox.ErrClosed, reason{"stopping", "The process is stopping."}},
 }
 
