@@ -26,10 +26,10 @@ else \
 fi
 endef
 
-.PHONY: help run build test lint fuzz bench generate needs
+.PHONY: help run build test lint fuzz bench chaos chaos-long mutants chaosneeds generate needs
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: build ## Build, then start the demo on 127.0.0.1:7678
 	bin/posthorn demo
@@ -62,6 +62,20 @@ fuzz: ## Run every fuzz target in turn, FUZZTIME each (default 20s)
 
 bench: build ## Build, then measure this machine
 	bin/posthorn bench
+
+chaos: chaosneeds ## Prove delivery under kills, power cuts and every fault that this machine lets it cause, within ten minutes
+	go run ./app/chaos
+
+chaos-long: chaosneeds ## The same for hours
+	go run ./app/chaos --profile long
+
+mutants: chaosneeds ## Run each seeded bug against the faults that should catch it
+	go run ./app/chaos --mutants
+
+# What only root can use is installed for root only; without it the faults that need it are reported as not run.
+chaosneeds:
+	@[ "$$(id -u)" != 0 ] || { command -v strace && command -v mkfs.xfs; } >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1 || { \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends strace xfsprogs; } || true
 
 generate: ## Remake the generated files (the library's copy of its part of schema.sql)
 	go generate ./...

@@ -22,7 +22,7 @@ func diskFaults() []fault {
 		{name: "fsync-enospc", about: "fsync fails with ENOSPC: the same", needs: trace, cycles: [3]int{1, 4, 50}, cycle: failSync("ENOSPC")},
 		{name: "write-eio", about: "a write to the WAL fails with EIO", needs: trace, cycles: [3]int{1, 6, 60}, cycle: failWrite("EIO")},
 		{name: "write-enospc", about: "writes to the WAL fail with ENOSPC for a while: refused, then healed", needs: trace, cycles: [3]int{3, 6, 60}, cycle: failWrite("ENOSPC")},
-		{name: "disk-full", about: "a full disk: refused, then healed without a restart", needs: []need{needMount}, cycles: [3]int{0, 1, 5}, bed: options{tmpfs: 8}, cycle: fillDisk},
+		{name: "disk-full", about: "a full disk: refused, then healed without a restart", needs: []need{needMount}, cycles: [3]int{0, 1, 5}, bed: options{tmpfs: 64}, cycle: fillDisk},
 	}
 }
 
@@ -120,6 +120,9 @@ func (b *bed) heals(ctx context.Context, what string) error {
 
 // fillDisk goes on until the disk is full, makes room, and goes on.
 func fillDisk(ctx context.Context, b *bed, _ *rand.Rand) (bool, error) {
+	if err := b.tmpfs.leave(4); err != nil {
+		return false, err
+	}
 	refusals := b.refusals.Load()
 	b.load.fat.Store(20_000)
 	defer b.load.fat.Store(0)
@@ -133,7 +136,7 @@ func fillDisk(ctx context.Context, b *bed, _ *rand.Rand) (bool, error) {
 		b.violate("storage", "the program ended with %d when the disk was full: %s", b.program.exitCode(), b.program.log.last(3))
 	}
 	b.load.fat.Store(0)
-	if err := b.tmpfs.resize(256); err != nil {
+	if err := b.tmpfs.leave(200); err != nil {
 		return false, err
 	}
 	if b.program.gone() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // image is a file system on a loop device whose image lies on XFS. A reflinked copy of the image, taken while the process stands still, is what
@@ -100,8 +101,14 @@ func newTmpfs(mount string, mebibytes int) (*tmpfs, error) {
 	return &tmpfs{mount}, nil
 }
 
-func (t *tmpfs) resize(mebibytes int) error {
-	return tool("mount", "-o", fmt.Sprintf("remount,size=%dm", mebibytes), t.mount)
+// leave makes the file system as large as what it holds and so much more.
+func (t *tmpfs) leave(mebibytes int) error {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(t.mount, &stat); err != nil {
+		return fmt.Errorf("look at tmpfs: %w", err)
+	}
+	used := (stat.Blocks - stat.Bfree) * uint64(stat.Bsize)
+	return tool("mount", "-o", fmt.Sprintf("remount,size=%d", used+uint64(mebibytes)<<20), t.mount)
 }
 
 func (t *tmpfs) close() { _ = tool("umount", t.mount) }
