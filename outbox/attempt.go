@@ -147,3 +147,13 @@ func (d *Dispatcher) expire(a *attempt) {
 	d.mu.Unlock()
 	d.signal()
 }
+
+// expireByWallClock is a seeded bug. The caller holds d.mu.
+func (d *Dispatcher) expireByWallClock(now time.Time) {
+	for a := range d.running {
+		if !a.expired && now.After(a.delivery.LeaseExpires) {
+			a.expired = true
+			d.overdue = append(d.overdue, outcome{attempt: a, failure: &Failure{Class: Failed, Err: errLease}, ended: now})
+		}
+	}
+}

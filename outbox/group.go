@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/posthorn/posthorn/outbox/mutant"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -315,6 +316,12 @@ func (w *Writer) commit() {
 		w.answerAll(err)
 		return
 	}
+	if mutant.AnswerBeforeCommit {
+		for _, c := range g.kept {
+			c.answer(nil)
+		}
+		g.kept = g.kept[:0]
+	}
 	conn.guard.committing.Store(true)
 	err := conn.exec(conn.commit)
 	conn.guard.committing.Store(false)
@@ -343,7 +350,7 @@ func (w *Writer) commit() {
 			g.kept = g.kept[:0]
 		}
 		w.abandon()
-	case found && !w.cfg.TwoFiles && (primary(code) == sqlite3.SQLITE_BUSY || primary(code) == sqlite3.SQLITE_FULL):
+	case found && !w.cfg.TwoFiles && (primary(code) == sqlite3.SQLITE_BUSY || primary(code) == sqlite3.SQLITE_FULL || mutant.DoubtIgnored):
 		conn.drop(context.Background())
 		err = storeError(fmt.Errorf("commit: %w", err))
 		for _, c := range g.kept {

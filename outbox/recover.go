@@ -3,6 +3,8 @@ package outbox
 import (
 	"context"
 	"fmt"
+
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 const selectAbandoned = `SELECT id, handler, attempt, charged, interrupted, fence
@@ -123,6 +125,9 @@ func (d *Dispatcher) returnAbandoned(ctx context.Context, tx *Tx) error {
 		charged, suspect := dl.Charged, 1
 		if blamed && !dl.interrupted {
 			charged, suspect = max(0, charged-1), 0
+		}
+		if mutant.CrashFree {
+			charged = max(0, charged-1)
 		}
 		if charged >= d.config.Retry.MaxAttempts {
 			_, err = execCount(ctx, tx, buryAbandoned, micros(tx.Now), errAbandoned.Error(), int64(dl.ID))

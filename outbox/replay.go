@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 // ReplayBatch is the most dead letters that one command replays, so that it stays short.
@@ -86,7 +88,13 @@ func (d *Dispatcher) replay(ctx context.Context, tx *Tx, by Operator, letters []
 		shifts[o.Handler] = shift{pending: s.pending + 1, failed: s.failed - 1}
 	}
 	now, list := micros(tx.Now), intList(ids)
-	if err := execExactly(ctx, tx, len(ids), insertReplays, by.Actor, by.Reason, now, list); err != nil {
+	if mutant.AuditOutside {
+		tx.AfterCommit(func() {
+			_ = d.config.Writer.Do(context.WithoutCancel(ctx), func(ctx context.Context, tx *Tx) error {
+				return execExactly(ctx, tx, len(ids), insertReplays, by.Actor, by.Reason, now, list)
+			})
+		})
+	} else if err := execExactly(ctx, tx, len(ids), insertReplays, by.Actor, by.Reason, now, list); err != nil {
 		return nil, fmt.Errorf("audit replay: %w", err)
 	}
 	if err := execExactly(ctx, tx, len(ids), updateReplayed, now, list); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"github.com/uptrace/bun"
 )
 
@@ -159,6 +160,9 @@ func (r *Retention) bounds(ctx context.Context, rules RetentionRules) (bounds, e
 		return b, fmt.Errorf("find latest message: %w", err)
 	}
 	b.beyond = last - rules.DispatchedCount
+	if mutant.DeadLettersPurged {
+		b.dead = b.dispatched
+	}
 	return b, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"github.com/sethvargo/go-retry"
 )
 
@@ -132,8 +133,11 @@ func (p RetryPolicy) judge(f *Failure, t trial) verdict {
 			if f.Class == Throttled {
 				v.wait = p.delay(t.attempt)
 			}
-			if f.RetryAfter > 0 {
+			if f.RetryAfter > 0 && !mutant.RetryAfterIgnored {
 				v.wait = min(f.RetryAfter, p.RetryAfterCap)
+			}
+			if mutant.BackoffIgnored {
+				v.wait = 0
 			}
 			v.waited = addWait(t.waited, v.wait)
 		}

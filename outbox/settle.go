@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 // Each settling statement names the lease and the fence: whoever lost either changes nothing (P16).
@@ -143,6 +145,10 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 	} else {
 		n, err = execCount(ctx, tx, settlePending, micros(o.due), v.charged, v.waited.Microseconds(), text, string(f.Class),
 			sql.NullInt64{Int64: since, Valid: since != 0}, d.owner, int64(dl.Fence), int64(dl.ID))
+		if err == nil && mutant.OrderSkipped {
+			_, err = execCount(ctx, tx, `UPDATE outbox_deliveries SET blocked = 0 WHERE state = 'pending' AND handler = ? AND tenant = ? AND ordering_key = ?`,
+				string(dl.Handler), string(dl.Message.Tenant), dl.Message.OrderingKey)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("settle delivery %d: %w", dl.ID, err)

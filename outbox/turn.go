@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 const selectArrivals = `SELECT handler, count(*), max(id) FROM outbox_deliveries WHERE id > ? GROUP BY handler`
@@ -73,6 +75,9 @@ func (d *Dispatcher) plan() *turn {
 		}
 	}
 	clear(d.stirred)
+	if mutant.WallClockLease {
+		d.expireByWallClock(now)
+	}
 	t := &turn{outcomes: d.outcomes, overdue: d.overdue}
 	d.outcomes, d.overdue = nil, nil
 	// A slot is free as soon as its handler returned, and its outcome is settled before the next claim of the same turn.

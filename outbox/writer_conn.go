@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"github.com/uptrace/bun"
 	"modernc.org/sqlite"
 )
@@ -84,7 +85,7 @@ func (c *writerConn) open(ctx context.Context) (err error) {
 		into  **sql.Stmt
 		query string
 	}{
-		{&c.begin, "BEGIN IMMEDIATE"},
+		{&c.begin, mutant.SQL("BEGIN IMMEDIATE")},
 		{&c.commit, "COMMIT"},
 		{&c.rollback, "ROLLBACK"},
 		{&c.savepoint, "SAVEPOINT " + savepoint},

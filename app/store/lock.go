@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 // lockRetry is how often a held lock is tried again.
@@ -59,8 +60,8 @@ func TakeLock(ctx context.Context, path string, wait time.Duration) (*Lock, erro
 		if err != nil {
 			return nil, fmt.Errorf("take lock %s: %w", path, err)
 		}
-		if locked {
-			if lockStands(f) {
+		if locked || mutant.LockFree {
+			if lockStands(f) || mutant.LockFree {
 				// For the message of whoever comes next; the lock holds without it.
 				_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 				return &Lock{f}, nil

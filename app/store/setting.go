@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"modernc.org/sqlite"
 )
 
@@ -48,9 +49,10 @@ func settings(u use, busy time.Duration, fresh bool) []setting {
 	if u == probing {
 		return list
 	}
+	_, level := syncLevel()
 	list = append(list,
 		setting{"journal_mode", "wal"},
-		setting{"synchronous", fullSync},
+		setting{"synchronous", level},
 		setting{"foreign_keys", "1"},
 		setting{"journal_size_limit", strconv.Itoa(walLimit)},
 		// Checkpoints are the checkpointer's, not the caller's whose COMMIT happens to fill the WAL.
@@ -61,6 +63,17 @@ func settings(u use, busy time.Duration, fresh bool) []setting {
 		list = append(list, setting{"auto_vacuum", "2"})
 	}
 	return list
+}
+
+// syncLevel is what a COMMIT waits for, by its name and as it is read back.
+func syncLevel() (name, level string) {
+	switch {
+	case mutant.SynchronousNormal:
+		return "NORMAL", "1"
+	case mutant.SynchronousOff:
+		return "OFF", "0"
+	}
+	return "FULL", fullSync
 }
 
 // dsn writes the settings as the driver takes them: by its checked keys where there is one. A misspelt _pragma is ignored, which is
@@ -82,7 +95,8 @@ func (f *file) dsn(u use, busy time.Duration) string {
 		if !f.guest {
 			q.Set("_journal_mode", "WAL")
 		}
-		q.Set("_synchronous", "FULL")
+		name, _ := syncLevel()
+		q.Set("_synchronous", name)
 		q.Set("_foreign_keys", "1")
 		q.Add("_pragma", fmt.Sprintf("journal_size_limit(%d)", walLimit))
 		q.Add("_pragma", "wal_autocheckpoint(0)")

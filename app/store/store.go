@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/outbox"
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 )
@@ -176,6 +177,9 @@ func (s *Store) Path() string { return s.file.path }
 // Verify looks whether the path still leads to the files that are open. After ErrReplaced nothing more should be acknowledged: it
 // would go to a file that nobody can find. Verify itself changes nothing; call Writer.Fail.
 func (s *Store) Verify() error {
+	if mutant.FileUnwatched {
+		return nil
+	}
 	if err := s.file.verify(); err != nil {
 		return err
 	}

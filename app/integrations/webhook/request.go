@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/outbox"
+	"github.com/posthorn/posthorn/outbox/mutant"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -19,6 +21,15 @@ var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-
 // request maps a delivery to HTTP: the only place that knows how a message looks on this wire.
 func (w *Webhook) request(ctx context.Context, d outbox.Delivery, now time.Time) (*http.Request, error) {
 	message := d.Message
+	if mutant.NewIDOnRetry && d.Attempt > 1 {
+		message.ID += outbox.MessageID("-" + strconv.Itoa(d.Attempt))
+	}
+	if mutant.JSONReencoded {
+		var value any
+		if json.Unmarshal(message.Payload, &value) == nil {
+			message.Payload, _ = json.Marshal(value)
+		}
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.config.URL, bytes.NewReader(message.Payload))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
