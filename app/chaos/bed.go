@@ -92,8 +92,12 @@ type bed struct {
 	tmpfs           *tmpfs
 
 	refusals, resolved atomic.Int64
-	// loose suspends what only holds while the process is neither stopped nor its clock moved.
+	// loose holds the boots in which the process was stopped or its clock moved.
 	loose map[int]bool
+	// purging: what was dispatched may be gone.
+	purging bool
+	// audited: every delivery to doom was replayed once.
+	audited bool
 
 	mu         sync.Mutex
 	violations []violation
@@ -124,6 +128,7 @@ type options struct {
 	destinations []destination
 	workers      int
 	bound        int
+	settings     string // more lines of the configuration's settings
 	image        bool
 	tmpfs        int // MiB; 0: none
 	env          []string
@@ -205,7 +210,7 @@ func (b *bed) folders(o options) (err error) {
 	if mutant := b.machine.mutant; mutant != "" {
 		b.program.env = append(b.program.env, "POSTHORN_MUTANT="+mutant)
 	}
-	return writeSynced(filepath.Join(data, "posthorn.yaml"), fmt.Appendf(nil, bedConfig, b.bound))
+	return writeSynced(filepath.Join(data, "posthorn.yaml"), fmt.Appendf(nil, bedConfig+o.settings, b.bound))
 }
 
 // writeSynced writes a file of ours so that a power cut leaves it alone: what the program writes has to see to that itself.

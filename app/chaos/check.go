@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,11 +28,12 @@ func (b *bed) check() error {
 		b.violate("integrity", "quick_check: %s", r.integrity)
 	}
 	trails := b.trails()
-	b.checkCommands(r)
+	b.checkCommands(r, trails)
 	b.checkTrails(r, trails)
 	b.checkDeliveries(r, trails)
 	b.checkOrder(trails)
 	b.checkLetters(r)
+	b.checkAudit(r)
 	return nil
 }
 
@@ -95,7 +97,7 @@ func (b *bed) handlersOf(m *message) []destination {
 }
 
 // checkCommands: what was acknowledged is there, whole; what was refused is not, not even in part.
-func (b *bed) checkCommands(r *rows) {
+func (b *bed) checkCommands(r *rows, trails map[string]*trail) {
 	b.ledger.mu.Lock()
 	defer b.ledger.mu.Unlock()
 	for _, c := range b.ledger.commands {
@@ -116,6 +118,8 @@ func (b *bed) checkCommands(r *rows) {
 		for _, m := range c.messages {
 			sum, found := r.messages[m.name()]
 			switch {
+			case c.verdict == acknowledged && !found && b.purging && b.acceptedByAll(m, trails):
+				// It was dispatched, and retention took it.
 			case c.verdict == acknowledged && !found:
 				b.violate("loss", "message %s was acknowledged (boot %d) and is gone", m.name(), c.boot)
 			case c.verdict == refused && found:
@@ -130,6 +134,17 @@ func (b *bed) checkCommands(r *rows) {
 			b.violate("identity", "message %s is stored, but was never sent", name)
 		}
 	}
+}
+
+// acceptedByAll says whether every destination of a message has accepted it.
+func (b *bed) acceptedByAll(m *message, trails map[string]*trail) bool {
+	for _, to := range b.handlersOf(m) {
+		t := trails[to.name+" "+m.name()]
+		if t == nil || !slices.ContainsFunc(t.arrivals, func(a *arrival) bool { return a.Status == 200 }) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkTrails: fences and attempts strictly rise, at most one attempt is open, and what was accepted does not come again without a cause.
@@ -190,7 +205,7 @@ func (b *bed) checkDeliveries(r *rows, trails map[string]*trail) {
 			continue
 		}
 		for _, to := range b.handlersOf(m) {
-			if have[to.name+" "+m.name()] == nil {
+			if have[to.name+" "+m.name()] == nil && r.messages[m.name()] != "" {
 				b.violate("deliveries", "%s has no delivery for %s", m.name(), to.name)
 			}
 		}
@@ -217,6 +232,9 @@ func (b *bed) checkState(name string, d *row, t *trail) {
 			b.violate("acceptance", "%s is dispatched under fence %d, which its target did not answer with 2xx", name, d.fence)
 		}
 	case "dead-letter":
+		if d.class == "interrupted" && !strings.Contains(d.message, poison) {
+			b.violate("bound", "%s is a dead letter because crashes interrupted it, which were another message's fault", name)
+		}
 		if d.class != "rejected" && d.class != "corrupt" && d.class != "gone" && d.class != "cancelled" && d.class != "skipped" && d.charged < b.bound {
 			b.violate("bound", "%s is a dead letter of class %s after %d of %d charged attempts: %s", name, d.class, d.charged, b.bound, d.failure)
 		}
@@ -265,8 +283,10 @@ func (b *bed) checkBackoff(name string, d *row, t *trail) {
 		switch {
 		case a.Asked > 0:
 			least = a.Asked
-		case f.class == "unreachable", f.class == "throttled":
-			least = leastWait(1) // counted by attempts, or by the breaker
+		case f.class == "throttled":
+			least = leastWait(1) // it is counted by attempts
+		case f.class == "unreachable":
+			least = 0 // the lane's breaker may know earlier that the target is back
 		}
 		if i := slices.IndexFunc(t.arrivals, func(x *arrival) bool { return x.Fence > f.fence }); i >= 0 && d.replays == 0 {
 			from := a.Answered

@@ -34,7 +34,7 @@ type fault struct {
 // faults lists them all, in the order in which they are run.
 func faults() []fault {
 	var all []fault
-	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults()} {
+	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults(), upkeepFaults()} {
 		all = append(all, list...)
 	}
 	return all

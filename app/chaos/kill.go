@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -16,6 +17,8 @@ func killFaults() []fault {
 		{name: "kill-fsync", about: "SIGKILL at the n-th fsync", needs: []need{needTrace}, cycles: [3]int{4, 15, 200}, cycle: killAt("fsync,fdatasync", 12)},
 		{name: "kill-connect", about: "SIGKILL at the n-th connect", needs: []need{needTrace}, cycles: [3]int{2, 10, 100}, cycle: killAt("connect", 3)},
 		{name: "kill-slow-disk", about: "SIGKILL while each fsync takes 25 ms", needs: []need{needTrace}, cycles: [3]int{4, 10, 100}, cycle: killSlow},
+		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 2, 20},
+			bed: options{bound: poisonBound}, cycle: killByMessage},
 		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, bed: options{destinations: crowd()}, cycle: killCrowd, unfinished: true},
 	}
 }
@@ -119,5 +122,62 @@ func killCrowd(ctx context.Context, b *bed, random *rand.Rand) (bool, error) {
 	if took := time.Since(began); took > readyTime {
 		b.violate("readiness", "ready %s after a kill with %d deliveries pending, not within %s", took, crowd*len(b.destinations), readyTime)
 	}
+	return true, b.resolve(ctx)
+}
+
+const (
+	// poison begins the id of a message at whose arrival the process is killed.
+	poison = "poison-"
+	// poisonBound is how many charged attempts there are before it is given up.
+	poisonBound = 5
+)
+
+// killByMessage kills the process whenever one certain message arrives, until it is given up.
+func killByMessage(ctx context.Context, b *bed, random *rand.Rand) (bool, error) {
+	id := fmt.Sprintf("%s%d", poison, random.Uint32())
+	hit := make(chan struct{}, 1000)
+	var mending sync.RWMutex // while the last kill is being mended there is no other
+	b.receiver.watch(func(a *arrival) {
+		if a.ID == id && a.Destination == "plain" {
+			mending.RLock()
+			defer mending.RUnlock()
+			hit <- struct{}{}
+			b.program.signal(syscall.SIGKILL)
+		}
+	})
+	defer b.receiver.watch(nil)
+	b.load.start(ctx)
+	time.Sleep(50 * time.Millisecond)
+	if v := b.stage(mainTenant, id, 1); v == refused {
+		return false, fmt.Errorf("stage %s: refused", id)
+	}
+	kills := 0
+	for ; kills <= poisonBound+2; kills++ {
+		select {
+		case <-hit:
+		case <-time.After(4 * time.Second):
+			b.load.stop()
+			return kills > 0, b.resolve(ctx)
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		mending.Lock()
+		b.program.kill()
+		b.load.stop()
+		err := b.restart(ctx)
+		mending.Unlock()
+		if err != nil {
+			return false, err
+		}
+		b.load.start(ctx)
+	}
+	b.load.stop()
+	b.receiver.watch(nil)
+	if b.program.gone() {
+		if err := b.restart(ctx); err != nil {
+			return true, err
+		}
+	}
+	b.violate("bound", "%s killed the process %d times; its bound is %d charged attempts", id, kills, poisonBound)
 	return true, b.resolve(ctx)
 }

@@ -170,8 +170,38 @@ func (b *bed) send(c *command) verdict {
 	case status == http.StatusInternalServerError && strings.Contains(string(text), "store-damaged"):
 		return refused
 	}
+	if c.mustFail && status == http.StatusCreated {
+		b.violate("loss", "command %s of tenant %s was taken: the document that it should have met in another version is gone", c.key, c.tenant)
+		return doubtful
+	}
 	b.violate("answer", "command %s of tenant %s was answered %d: %.300s", c.key, c.tenant, status, text)
 	return doubtful
+}
+
+// stage sends a command of its own, outside the load: messages without ordering key, of the type that every destination gets, or, when their number
+// is not one, of the type that is refused for good. A lost answer is asked for again once the program runs.
+func (b *bed) stage(tenant, id string, number int) verdict {
+	c := &command{tenant: tenant, key: id, document: id, boot: b.program.boot}
+	var emits []string
+	for i := range number {
+		m := &message{tenant: tenant, kind: keyedType, id: id}
+		if number > 1 {
+			m.kind, m.id = doomedType, fmt.Sprintf("%s-%d", id, i)
+		}
+		payload := fmt.Sprintf(`{"id": %q}`, m.id)
+		sum := sha256.Sum256([]byte(payload))
+		m.sha256 = hex.EncodeToString(sum[:])
+		c.messages = append(c.messages, m)
+		emits = append(emits, fmt.Sprintf(`{"type":%q,"id":%q,"payload":%s}`, m.kind, m.id, payload))
+	}
+	c.body = fmt.Sprintf(`{"changes":[{"op":"put","collection":"orders","id":%q,"body":{}}],"emits":[%s]}`, id, strings.Join(emits, ","))
+	b.ledger.send(c)
+	v := b.send(c)
+	c.answered = v != doubtful
+	if v != doubtful {
+		b.ledger.settle(c, v)
+	}
+	return v
 }
 
 // resolve sends the commands whose answer was lost again, with their keys, until each has a verdict.
@@ -188,6 +218,12 @@ func (b *bed) resolve(ctx context.Context) error {
 				return fmt.Errorf("resolve command %s: no answer: %s", c.key, b.program.log.last(3))
 			}
 			time.Sleep(25 * time.Millisecond)
+		}
+	}
+	for _, c := range b.ledger.open() {
+		if v := b.send(c); v == acknowledged {
+			b.ledger.settle(c, v)
+			b.resolved.Add(1)
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ type flags struct {
 	keep    bool
 	list    bool
 	mutants bool
+	only    []string // of the seeded bugs
 }
 
 func parse(args []string, errOut io.Writer) (flags, error) {
@@ -50,6 +51,7 @@ func parse(args []string, errOut io.Writer) (flags, error) {
 	set.BoolVar(&f.keep, "keep", false, "keep the work folder")
 	set.BoolVar(&f.list, "list", false, "list the faults")
 	set.BoolVar(&f.mutants, "mutants", false, "run the seeded bugs, each against the faults that should catch it")
+	mutant := set.String("mutant", "", "with --mutants: only these, with commas between them")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -73,6 +75,9 @@ func parse(args []string, errOut io.Writer) (flags, error) {
 				return f, fmt.Errorf("there is no fault %q; see --list", name)
 			}
 		}
+	}
+	if *mutant != "" {
+		f.only = strings.Split(*mutant, ",")
 	}
 	if f.seed == 0 {
 		f.seed = rand.Uint64N(1_000_000) + 1

@@ -56,6 +56,7 @@ type receiver struct {
 	conns        map[net.Conn]bool
 	misdeeds     map[misdeed]int
 	held         map[string]chan struct{} // destinations that do not answer until it is closed
+	alarm        func(*arrival)           // unless nil, called before an arrival is answered
 
 	journal *bufio.Writer
 	file    *os.File
@@ -136,6 +137,13 @@ func (r *receiver) release(destination string) {
 	}
 }
 
+// watch has a function called for every arrival; nil ends that.
+func (r *receiver) watch(alarm func(*arrival)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.alarm = alarm
+}
+
 // change replaces how a destination misbehaves.
 func (r *receiver) change(name string, share float64, misdeeds ...misdeed) {
 	r.mu.Lock()
@@ -159,8 +167,11 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	r.describe(a, request, body)
-	m, gate := r.plan(a)
+	m, gate, alarm := r.plan(a)
 	a.Misdeed = m
+	if alarm != nil {
+		alarm(a)
+	}
 	if gate != nil {
 		select {
 		case <-gate:
@@ -193,7 +204,7 @@ func (r *receiver) describe(a *arrival, request *http.Request, body []byte) {
 const patience = 3
 
 // plan decides, by chance that a seed repeats, how an arrival is answered.
-func (r *receiver) plan(a *arrival) (misdeed, chan struct{}) {
+func (r *receiver) plan(a *arrival) (misdeed, chan struct{}, func(*arrival)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.destinations[a.Destination]
@@ -205,11 +216,11 @@ func (r *receiver) plan(a *arrival) (misdeed, chan struct{}) {
 	fmt.Fprintf(h, "%d %s %d", r.seed, name, n)
 	draw := h.Sum64()
 	if len(d.misdeeds) == 0 || n >= patience && d.share < 1 || float64(draw%10_000) >= d.share*10_000 {
-		return "", r.held[a.Destination]
+		return "", r.held[a.Destination], r.alarm
 	}
 	m := d.misdeeds[(draw>>20)%uint64(len(d.misdeeds))]
 	r.misdeeds[m]++
-	return m, r.held[a.Destination]
+	return m, r.held[a.Destination], r.alarm
 }
 
 func (r *receiver) done(a *arrival) {
