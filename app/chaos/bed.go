@@ -351,15 +351,22 @@ func (b *bed) waiting() (int64, error) {
 	return sum, nil
 }
 
+// countLag is how long the backlog may take to show what was staged, and more.
+const countLag = 600 * time.Millisecond
+
 // drain waits until everything is delivered. What does not move for long is stuck.
 func (b *bed) drain(ctx context.Context) error {
-	last, moved := int64(-1), time.Now()
+	last, moved, empty := int64(-1), time.Now(), time.Time{}
 	for ctx.Err() == nil {
 		n, err := b.waiting()
 		if err != nil {
 			return fmt.Errorf("drain: %w: %s", err, b.program.log.last(3))
 		}
-		if n == 0 {
+		if n > 0 {
+			empty = time.Time{}
+		} else if empty.IsZero() {
+			empty = time.Now()
+		} else if time.Since(empty) > countLag {
 			return nil
 		}
 		if n != last {
