@@ -136,7 +136,11 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 // openStore takes the lock, opens the database and brings the declarations into it.
 func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error) {
 	own := filepath.Join(a.options.DataDir, DatabaseName)
-	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Create: true, Writer: writerConfig(set),
+	steps, err := outbox.Steps()
+	if err != nil {
+		return err
+	}
+	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Steps: steps, Create: true, Writer: writerConfig(set),
 		Logger: a.logger}
 	if a.options.DB != "" {
 		if opt, err = a.guestOptions(opt); err != nil {

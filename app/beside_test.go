@@ -201,7 +201,9 @@ func TestOlderCopyOfTheApplicationsDatabase(t *testing.T) {
 	must(t, db, "VACUUM INTO '"+copied+"'")
 	must(t, db, pay)
 	second := <-ids
-	eventually(t, "settled", func() bool { return number(t, db, `SELECT count(*) FROM outbox_deliveries WHERE state = 'dispatched'`) == 2 })
+	eventually(t, "settled", func() bool {
+		return number(t, db, `SELECT count(*) FROM outbox_deliveries WHERE state = 'dispatched'`) == 2
+	})
 	fence := number(t, db, `SELECT value FROM posthorn_meta WHERE name = 'fence'`)
 	closeNow(t, a)
 	if err := db.Close(); err != nil {

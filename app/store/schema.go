@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/posthorn/posthorn/outbox"
 )
 
 const (
@@ -80,14 +82,17 @@ func applySchema(ctx context.Context, db *sql.DB, opt *Options) error {
 	if err := checkVersion(ctx, tx, opt.SchemaVersion); err != nil {
 		return err
 	}
-	if opt.Schema != "" {
-		if _, err := tx.ExecContext(ctx, opt.Schema); err != nil {
-			return fmt.Errorf("apply schema: %w", err)
-		}
-	}
 	if opt.SchemaVersion > 0 {
+		if _, err := outbox.Migrate(ctx, tx, opt.Schema, opt.SchemaVersion, opt.Steps); err != nil {
+			return err
+		}
+		// A schema that does not write the row itself.
 		if _, err := tx.ExecContext(ctx, raiseVersion, opt.SchemaVersion); err != nil {
 			return fmt.Errorf("write schema version: %w", err)
+		}
+	} else if opt.Schema != "" {
+		if _, err := tx.ExecContext(ctx, opt.Schema); err != nil {
+			return fmt.Errorf("apply schema: %w", err)
 		}
 	}
 	if err := tx.Commit(); err != nil {

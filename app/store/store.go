@@ -25,6 +25,8 @@ type Options struct {
 	Schema string
 	// SchemaVersion is the version of Schema. A file with a higher one in posthorn_meta is refused. 0 neither checks nor writes it.
 	SchemaVersion int
+	// Steps are the migrations that lead from an earlier version to this one.
+	Steps []outbox.Step
 	// Create makes the file, and its folder, when there is none. Without it, a missing file is ErrMissing.
 	Create bool
 	// Guest: the file belongs to another program. It must be in WAL mode and hold the outbox already; nothing about the file is changed.
