@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-
-	"golang.org/x/net/netutil"
 )
 
 // maxConnections bounds the connections of the network; who comes beyond it waits.
@@ -64,7 +62,7 @@ func listenTCP(address string, files *TLSFiles) (net.Listener, error) {
 	if err != nil {
 		return nil, &listenError{"listen: " + err.Error(), "another program may have this port; --listen 127.0.0.1:0 takes a free one"}
 	}
-	listener = netutil.LimitListener(listener, maxConnections)
+	listener = newCrowd(listener, maxConnections)
 	if files == nil {
 		return listener, nil
 	}
