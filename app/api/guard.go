@@ -188,7 +188,10 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // Flush serves handlers that ask for an http.Flusher.
-func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+func (r *recorder) Flush() { _ = r.FlushError() }
+
+// FlushError serves http.ResponseController, which would take Flush for a success: a stream has to hear that its client takes nothing.
+func (r *recorder) FlushError() error { return http.NewResponseController(r.ResponseWriter).Flush() }
 
 // Unwrap serves http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
