@@ -165,12 +165,20 @@ func (p *program) link() string {
 	return strings.TrimSpace(string(p.run("link")))
 }
 
-// as makes a request with a credential: "Bearer …" or a cookie "name=value".
+// as makes a request with a credential: "Bearer …" or a cookie "name=value". Like all here it is for the test's own goroutine.
 func (p *program) as(credential, method, path, body string) (int, []byte) {
 	p.t.Helper()
+	status, text, err := p.send(credential, method, path, body)
+	if err != nil {
+		p.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return status, text
+}
+
+func (p *program) send(credential, method, path, body string) (int, []byte, error) {
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
-		p.t.Fatal(err)
+		return 0, nil, err
 	}
 	if strings.HasPrefix(credential, "Bearer ") {
 		request.Header.Set("Authorization", credential)
@@ -182,13 +190,10 @@ func (p *program) as(credential, method, path, body string) (int, []byte) {
 	}
 	response, err := p.client.Do(request)
 	if err != nil {
-		p.t.Fatalf("%s %s: %v", method, path, err)
+		return 0, nil, err
 	}
 	text, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		p.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return response.StatusCode, text
+	return response.StatusCode, text, errors.Join(err, response.Body.Close())
 }
 
 // must makes a request with the API token and holds its status.
@@ -212,14 +217,18 @@ func (p *program) read(path string, into any) {
 // order posts a transaction as an application does: a document and the event that tells of it. It returns the message's id.
 func (p *program) order(number int, event string) string {
 	p.t.Helper()
-	answer := p.must(http.StatusCreated, http.MethodPost, "/v1/transactions", fmt.Sprintf(
-		`{"changes":[{"op":"put","collection":"orders","id":"%d","body":{"order":%d,"event":%q}}],"emits":[{"type":%q,"payload":{"order":%d},"ordering_key":"orders/%d"}]}`,
-		number, number, event, event, number, number))
+	answer := p.must(http.StatusCreated, http.MethodPost, "/v1/transactions", orderBody(number, event))
 	var said struct{ Messages []struct{ ID string } }
 	if err := json.Unmarshal(answer, &said); err != nil || len(said.Messages) != 1 {
 		p.t.Fatalf("transaction: %v: %s", err, answer)
 	}
 	return said.Messages[0].ID
+}
+
+func orderBody(number int, event string) string {
+	return fmt.Sprintf(
+		`{"changes":[{"op":"put","collection":"orders","id":"%d","body":{"order":%d,"event":%q}}],"emits":[{"type":%q,"payload":{"order":%d},"ordering_key":"orders/%d"}]}`,
+		number, number, event, event, number, number)
 }
 
 // destination makes a webhook for all events.

@@ -54,7 +54,9 @@ func (tb *tab) lists(p *program, query string, rows int) {
 	tb.t.Helper()
 	waitFor(tb.t, "the list equals the query, settled, with "+strconv.Itoa(rows)+" rows", func() bool {
 		want := p.listed(query)
-		settled := !slices.ContainsFunc(want, func(line string) bool { return strings.HasSuffix(line, " pending") || strings.HasSuffix(line, " processing") })
+		settled := !slices.ContainsFunc(want, func(line string) bool {
+			return strings.HasSuffix(line, " pending") || strings.HasSuffix(line, " processing")
+		})
 		return settled && len(want) == rows && slices.Equal(want, tb.listedNow())
 	}, tb.text)
 }
