@@ -71,7 +71,9 @@ func (a *appliance) turnDestination(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.PathValue("verb") == "pause" {
-		a.destinations[i]["state"], a.destinations[i]["hold"] = "paused", "paused by token:laptop"
+		var why struct{ Reason string }
+		_ = json.NewDecoder(r.Body).Decode(&why) // without a body there is no reason
+		a.destinations[i]["state"], a.destinations[i]["hold"] = "paused", strings.TrimSuffix("paused by token:laptop: "+why.Reason, ": ")
 	} else {
 		a.destinations[i]["state"] = "flowing"
 		delete(a.destinations[i], "hold")

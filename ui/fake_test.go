@@ -31,6 +31,7 @@ type appliance struct {
 	total        map[string]any
 	requests     map[string]int // by method and path
 	idempotency  map[string]bool
+	operated     operated
 }
 
 type fakeMessage struct {
@@ -81,6 +82,7 @@ func newAppliance(t *testing.T) *appliance {
 	mux.HandleFunc("GET /v1/documents/{collection}", a.guard(a.listDocuments))
 	mux.HandleFunc("GET /v1/documents/{collection}/{id}", a.guard(a.showDocument))
 	mux.HandleFunc("POST /v1/transactions", a.guard(a.changeDocuments))
+	a.operateRoutes(mux)
 	a.server = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		a.stream.stop()

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -14,8 +15,8 @@ func (a *appliance) fill() {
 		"dispatched": 48007, "duration_p50": 0.0418, "duration_p99": 1.92, "success_rate": 0.9871}
 	a.lanes = []map[string]any{
 		{"handler": "archive", "slots": 4, "busy": 1, "pending": 3, "failed": 0, "oldest_pending_age": 0.4, "attempts": 20110, "dispatched": 20110, "duration_p50": 0.0031, "duration_p99": 0.012, "success_rate": 1},
-		{"handler": "billing", "hold": "paused by user:ana: month's end", "slots": 8, "busy": 0, "pending": 37, "failed": 0, "oldest_pending_age": 754.2, "attempts": 8100, "dispatched": 8100, "duration_p50": 0.11, "duration_p99": 0.42},
-		{"handler": "shop", "slots": 16, "busy": 10, "pending": 1244, "failed": 6, "oldest_pending_age": 92.5, "attempts": 20000, "dispatched": 19797, "duration_p50": 0.0418, "duration_p99": 1.92, "success_rate": 0.9712},
+		{"handler": "billing", "hold": "paused by user:ana: month's end", "slots": 8, "busy": 0, "pending": 37, "held": 37, "held_bytes": 181970, "failed": 0, "oldest_pending_age": 754.2, "attempts": 8100, "dispatched": 8100, "duration_p50": 0.11, "duration_p99": 0.42},
+		{"handler": "shop", "slots": 16, "busy": 10, "width": 16, "rate": 50, "pending": 1244, "failed": 6, "oldest_pending_age": 92.5, "attempts": 20000, "dispatched": 19797, "duration_p50": 0.0418, "duration_p99": 1.92, "success_rate": 0.9712},
 	}
 	hook := func(name, url, state, hold string, types ...string) map[string]any {
 		d := map[string]any{"name": name, "kind": "webhook", "url": url, "types": types, "concurrency": 16, "timeout": "15s", "order": "block", "state": state,
@@ -39,6 +40,12 @@ func (a *appliance) fill() {
 		at := now.Add(-time.Duration(i*i) * 700 * time.Millisecond)
 		a.messages = append(a.messages, newMessage(fmt.Sprintf("019ace8%05d-7c1e-7b2a-9d3f-aa81c05e%04d", i, i), types[i%5], states[i%9], at))
 	}
+	for i := range 70 {
+		a.record("destination.pause", "billing", map[string]any{"detail": fmt.Sprintf("month's end, time %d", 70-i), "at": now.Add(-time.Duration(70-i) * time.Hour)})
+	}
+	a.record("message.resend", a.messages[3].view["id"].(string), map[string]any{"detail": "to shop: the receiver lost it", "at": now.Add(-20 * time.Minute)})
+	a.record("delivery.replay", a.messages[4].view["id"].(string), map[string]any{"detail": "the receiver was mended", "handler": "shop", "delivery": 10,
+		"failure": "failed: target answered 503 Service Unavailable", "at": now.Add(-12 * time.Minute)})
 	a.documents["orders/1001"] = &fakeDocument{3, `{"customer":"C-204","total":12345678901234567890,"rate":1.10,"lines":[{"sku":"B-7","quantity":2,"price":"4.95"}],"paid":false,"note":null}`, now.Add(-5 * time.Minute)}
 	a.documents["orders/1002"] = &fakeDocument{1, `{"customer":"C-11"}`, now.Add(-50 * time.Minute)}
 	a.documents["orders/2026.11"] = &fakeDocument{12, `[]`, now.Add(-3 * time.Hour)}
@@ -46,9 +53,10 @@ func (a *appliance) fill() {
 
 // newMessage makes a message with two deliveries, the second in the given state.
 func newMessage(id, kind, state string, at time.Time) *fakeMessage {
+	first, _ := strconv.Atoi(id[max(0, len(id)-4):]) // deliveries have numbers of their own
 	delivery := func(n int, handler, state string) map[string]any {
-		d := map[string]any{"id": n, "handler": handler, "state": state, "attempt": 1, "charged": 1, "fence": 48210 + n, "created_at": at,
-			"next_attempt_at": nil, "blocked": nil, "held": nil, "last_error": nil, "failure_class": nil, "suppressed": nil, "completed_at": nil}
+		d := map[string]any{"id": 2*first + n, "handler": handler, "state": state, "attempt": 1, "charged": 1, "fence": 48210 + n, "created_at": at,
+			"next_attempt_at": nil, "blocked": nil, "held": nil, "resend_of": nil, "last_error": nil, "failure_class": nil, "suppressed": nil, "completed_at": nil}
 		failed := func(attempt int, after time.Duration, class string, status any, charged bool, text string, excerpt any) map[string]any {
 			return map[string]any{"attempt": attempt, "fence": 40000 + attempt, "charged": charged, "class": class, "status": status, "error": text, "excerpt": excerpt,
 				"started_at": at.Add(after), "duration": 0.3184}

@@ -119,8 +119,11 @@ func TestDestinationLife(t *testing.T) {
 		t.Error("the secret is still shown")
 	}
 
-	tb.press("Pause")
-	tb.shows("paused by token:laptop")
+	tb.press("Pause …")
+	tb.write(tb.labelled("Reason"), "month's end")
+	tb.accessible("the question before a pause")
+	tb.press("Hold its deliveries")
+	tb.shows("paused by token:laptop: month's end")
 	tb.press("Resume")
 	tb.shows("Flowing")
 	tb.press("Delete …")
@@ -131,6 +134,7 @@ func TestDestinationLife(t *testing.T) {
 	tb.shot("delete-light-desk")
 	tb.write(tb.labelled("Type warehouse to confirm"), "warehouse")
 	tb.press("Delete the destination")
+	tb.shows("warehouse is deleted. 3 pending deliveries were cancelled.")
 	tb.until(`location.pathname === "/destinations" && document.querySelector(".destinations")?.innerText.includes("warehouse") === false`, "it is gone")
 	tb.clean()
 }

@@ -4,6 +4,9 @@ import { applyTheme } from "./lib/theme.js";
 import { followLinks, match, useAddress } from "./router.js";
 import { Shell } from "./shell.js";
 import { ProblemBox } from "./components/notice.js";
+import { Access } from "./views/access.js";
+import { Audit } from "./views/audit.js";
+import { DeadLetters } from "./views/dead-letters.js";
 import { Desk } from "./views/desk.js";
 import { Destination } from "./views/destination.js";
 import { Destinations } from "./views/destinations.js";
@@ -23,6 +26,7 @@ const ROUTES = [
   ["/sign-in", { view: Overview, title: () => "Overview" }],
   ["/messages", { view: Messages, title: () => "Messages" }],
   ["/messages/:id", { view: Message, title: ({ id }) => `Message ${id}` }],
+  ["/dead-letters", { view: DeadLetters, title: () => "Dead letters" }],
   ["/destinations", { view: Destinations, title: () => "Destinations" }],
   ["/destinations/:name", { view: Destination, title: ({ name }) => `Destination ${name}` }],
   ["/documents", { view: Documents, title: () => "Documents" }],
@@ -30,6 +34,8 @@ const ROUTES = [
   ["/documents/:collection/:id", { view: Document, title: ({ collection, id }) => `Document ${collection}/${id}` }],
   ["/desk", { view: Desk, title: () => "Desk" }],
   ["/records", { view: Records, title: () => "Records" }],
+  ["/access", { view: Access, title: () => "Access" }],
+  ["/audit", { view: Audit, title: () => "Audit" }],
   ["/records/:kind/:id", { view: Record, title: ({ kind, id }) => `${kind}/${id}` }],
 ];
 

@@ -2,7 +2,7 @@ import { html, useEffect, useRef, useState } from "./lib/preact.js";
 import { useBacklog } from "./lib/backlog.js";
 import { count } from "./lib/format.js";
 import { useCommand } from "./lib/query.js";
-import { signOut } from "./lib/session.js";
+import { mayOperate, signOut } from "./lib/session.js";
 import { THEMES, setTheme, theme } from "./lib/theme.js";
 import { horn, icons } from "./components/icons.js";
 import { LiveIndicator } from "./components/live.js";
@@ -11,6 +11,7 @@ import { Announcer, ProblemBox } from "./components/notice.js";
 const NAVIGATION = [
   ["/", "Overview", "overview"],
   ["/messages", "Messages", "messages"],
+  ["/dead-letters", "Dead letters", "dead-letter"],
   ["/destinations", "Destinations", "destinations"],
   ["/documents", "Documents", "documents"],
   ["/desk", "Desk", "desk", "lending"], // where that module is on
@@ -46,7 +47,8 @@ export function Shell({ who, address, title, view }) {
         <a class="brand" href="/">${horn()}<span>Posthorn</span></a>
         <${Navigation} path=${address.path} modules=${who.modules ?? []} deadLetters=${backlog.data?.total.deadLetters ?? 0} />
         <div class="who">
-          <p><strong>${who.actor}</strong><span class="faint">${who.role}${who.tenant ? `, tenant ${who.tenant}` : ""}</span></p>
+          <p><a class="main-link" href="/access" aria-current=${address.path === "/access" ? "page" : undefined}>${who.actor}<span class="hidden">, access</span></a><span class="faint">${who.role}${who.tenant ? `, tenant ${who.tenant}` : ""}</span></p>
+          ${mayOperate() && html`<a class="button plain" href="/audit" aria-current=${address.path === "/audit" ? "page" : undefined}>${icons.audit()}Audit</a>`}
           <button type="button" class="plain" disabled=${leave.busy} onClick=${leave.run}>${icons.leave()}Sign out</button>
         </div>
       </div>
@@ -54,7 +56,7 @@ export function Shell({ who, address, title, view }) {
         <a class="brand" href="/" aria-label="Posthorn, overview">${horn()}<span>Posthorn</span></a>
         <${LiveIndicator} />
         <${ThemeSwitch} />
-        <button type="button" class="plain icon signout" aria-label="Sign out" onClick=${leave.run}>${icons.leave()}</button>
+        <a class="button plain icon signout" href="/access" aria-label="Access" title="Access">${icons.access()}</a>
       </header>
       <main class="main" id="main" tabindex="-1" ref=${main}>
         <div class="view"><${ProblemBox} problem=${leave.problem} />${view(backlog)}</div>
@@ -68,7 +70,7 @@ const Navigation = ({ path, modules, deadLetters }) => html`
     <ul>${NAVIGATION.filter(([, , , module]) => !module || modules.includes(module)).map(([to, name, icon]) => html`
       <li key=${to}><a href=${to} aria-current=${current(path, to) ? "page" : undefined}>
         ${icons[icon]()}<span>${name}</span>
-        ${to === "/messages" && deadLetters > 0 && html`<span class="badge" title="dead letters">${count(deadLetters)}<span class="hidden"> dead letters</span></span>`}
+        ${to === "/dead-letters" && deadLetters > 0 && html`<span class="badge" >${count(deadLetters)}</span>`}
       </a></li>`)}
     </ul>
   </nav>`;

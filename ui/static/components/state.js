@@ -25,4 +25,5 @@ const CLASSES = {
   expired: "the retry horizon passed",
   corrupt: "the payload no longer matches its hash",
 };
+export const FAILURES = Object.keys(CLASSES).filter((name) => name !== "delivered");
 export const classMeaning = (name) => CLASSES[name] ?? "";

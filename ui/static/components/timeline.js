@@ -1,26 +1,29 @@
 import { html } from "../lib/preact.js";
 import { clock, exact, plural, span } from "../lib/format.js";
 import { useNow } from "../lib/query.js";
+import { DeliveryActions } from "./delivery-actions.js";
 import { icons } from "./icons.js";
 import { State, classMeaning } from "./state.js";
 import { Time } from "./time.js";
 
 // DeliveryTimeline tells one delivery from its staging to how it stands: every attempt that failed with its evidence, then the present.
-export function DeliveryTimeline({ delivery: d, message, hold }) {
+export function DeliveryTimeline({ delivery: d, message, hold, changed }) {
   return html`
-    <article class="delivery" aria-label=${`Delivery to ${d.handler}`}>
+    <article class="delivery" id=${`delivery-${d.id}`} aria-label=${`Delivery ${d.id} to ${d.handler}`}>
       <header>
         <h3><a class="main-link" href=${`/messages?handler=${encodeURIComponent(d.handler)}`}>${d.handler}</a></h3>
         <${State} state=${d.state} />
         <p class="small faint">delivery ${d.id}${d.attempt > 0 ? `, ${plural(d.attempt, "attempt")}, ${d.charged} charged` : ""}${d.fence > 0 ? `, fence ${d.fence}` : ""}</p>
       </header>
       <ol class="timeline">
-        <${Step} icon="messages" at=${message.occurred} title="Staged" />
-        ${happened(d).map((step) => step.replayed_at
-          ? html`<${Step} icon="back" at=${Date.parse(step.replayed_at)} title=${`Replayed by ${step.actor}`}><p class="error">${step.reason}</p><//>`
-          : html`<${Attempt} attempt=${step} />`)}
-        <${Present} delivery=${d} hold=${hold} />
+        ${d.resend_of
+          ? html`<${Step} icon="replay" at=${Date.parse(d.created_at)} title=${`Sent again, as delivery ${d.resend_of} before it`}>
+              <p class="small faint">outside the order, under the same message id</p><//>`
+          : html`<${Step} icon="messages" at=${message.occurred} title="Staged" />`}
+        ${happened(d).map((step) => (step.replayed_at ? html`<${Replay} replay=${step} />` : html`<${Attempt} attempt=${step} />`))}
+        <${Present} delivery=${d} message=${message} hold=${hold} />
       </ol>
+      <${DeliveryActions} delivery=${d} message=${message} changed=${changed} />
     </article>`;
 }
 
@@ -34,6 +37,12 @@ const Step = ({ icon, state, at, title, children }) => html`
     <div><p class="line"><strong>${title}</strong>${at != null && html`<time class="faint" datetime=${new Date(at).toISOString()} title=${exact(at)}>${clock(at, true)}</time>`}</p>${children}</div>
   </li>`;
 
+const Replay = ({ replay: r }) => html`
+  <${Step} icon="replay" at=${Date.parse(r.replayed_at)} title=${`Replayed by ${r.actor}`}>
+    <p class="error">${r.reason}</p>
+    ${r.failure && html`<p class="small faint">in answer to ${r.failure}</p>`}
+  <//>`;
+
 function Attempt({ attempt: a }) {
   const what = a.status ? `${a.class}, status ${a.status}` : a.class;
   return html`
@@ -45,24 +54,34 @@ function Attempt({ attempt: a }) {
 }
 
 // Present is how the delivery stands now, and what happens next.
-function Present({ delivery: d, hold }) {
+function Present({ delivery: d, message: m, hold }) {
   const now = useNow(1000);
   const held = Boolean(hold || d.held);
   switch (d.state) {
     case "dispatched":
-      return html`<${Step} icon="dispatched" state="dispatched" at=${d.completed} title=${`Attempt ${d.attempt}: dispatched`}>
-        <p class="small faint">${d.suppressed ? "the handler had handled this message before" : "accepted by the target"}</p><//>`;
+      return html`<${Step} icon="dispatched" state="dispatched" at=${d.completed} title=${`Attempt ${d.attempt}: dispatched${d.suppressed ? ", suppressed" : ""}`}>
+        <p class="small faint">${d.suppressed ? "the handler had handled this message before, so it did nothing again" : "accepted by the target"}</p><//>`;
     case "dead-letter":
       return html`<${Step} icon="dead-letter" state="dead-letter" at=${d.completed} title=${`Dead letter: ${d.failure_class}`}>
         ${d.last_error && html`<p class="error">${d.last_error}</p>`}
-        <p class="small faint">${classMeaning(d.failure_class)}. It stays here until it is replayed.</p><//>`;
+        <p class="small faint">${after(d, m)}</p><//>`;
     case "processing":
       return html`<${Step} icon="processing" state="processing" title=${`Attempt ${d.attempt}: under way`} />`;
     default:
       return html`<${Step} icon=${held ? "held" : "pending"} state=${held ? "held" : "pending"} title=${waiting(d, held, now)}>
         ${hold && html`<p class="error">${hold}</p>`}
+        ${d.blocked && m.ordering_key && html`<p class="small faint">The order of <code>${m.ordering_key}</code> is kept: what was committed before it is unfinished. A dead letter that is in its way can be replayed or skipped.</p>`}
+        ${held && html`<p class="small faint">It is kept, and nothing is attempted, until somebody lets <a href=${`/destinations/${encodeURIComponent(d.handler)}`}>${d.handler}</a> flow.</p>`}
         ${d.next != null && d.next > now && html`<p class="small faint"><${Time} at=${d.next} both /></p>`}<//>`;
   }
+}
+
+// after is what a dead letter means, and what it holds back.
+function after(d, m) {
+  const meaning = classMeaning(d.failure_class);
+  const sentence = meaning ? `${meaning[0].toUpperCase()}${meaning.slice(1)}. ` : "";
+  const blocks = m.ordering_key && !d.resend_of && !["skipped", "cancelled"].includes(d.failure_class);
+  return `${sentence}It stays here until it is replayed.${blocks ? " Where the destination keeps order, it holds back the later messages of its ordering key until then, or until it is skipped." : ""}`;
 }
 
 function waiting(d, held, now) {

@@ -63,6 +63,9 @@ export async function signOut() {
   tabs?.postMessage("changed");
 }
 
+// endOthers signs the same person out of every other browser.
+export const endOthers = () => remove("/v1/session/others");
+
 // A refused request may be an old one, so the server is asked again.
 const quietly = () => check().catch(() => {});
 whenSignedOut(() => who && quietly());

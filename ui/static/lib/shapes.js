@@ -22,6 +22,8 @@ function indicators(i) {
 export function backlog(answer) {
   const lanes = (answer.handlers ?? []).map((lane) => ({
     handler: lane.handler, hold: lane.hold ?? "", slots: lane.slots ?? 0, busy: lane.busy ?? 0, ...indicators(lane),
+    width: lane.width ?? lane.slots ?? 0, rate: lane.rate ?? 0, heldBytes: lane.held_bytes ?? null, heldEstimated: lane.held_bytes_estimated ?? false,
+    breaker: { state: lane.breaker?.state ?? "closed", since: time(lane.breaker?.since), next: time(lane.breaker?.next_probe) },
   }));
   return { at: time(answer.at) ?? Date.now(), read: Date.now(), freshness: answer.freshness, total: indicators(answer.total ?? {}), lanes };
 }
@@ -61,3 +63,7 @@ const loan = (l) => ({ ...l, borrowed: time(l.borrowed_at), due: time(l.due_at),
 const reservation = (r) => ({ ...r, copy: r.copy ?? "", placed: time(r.placed_at), until: time(r.pickup_until) });
 
 export const desk = (d) => ({ onLoan: d.on_loan ?? 0, overdue: d.overdue ?? 0, latest: (d.latest ?? []).map(loan), reservations: (d.reservations ?? []).map(reservation) });
+
+export const backfill = (b) => ({ ...b, from: time(b.from), to: time(b.to), started: time(b.started_at), finished: time(b.finished_at), progress: b.progress ?? 0, added: b.added ?? 0 });
+
+export const audit = (page) => ({ entries: (page.entries ?? []).map((e) => ({ ...e, at: time(e.at) })), next: page.next ?? "", freshness: page.freshness });

@@ -1,14 +1,16 @@
 import { html, useState } from "../lib/preact.js";
 import { get, path } from "../lib/api.js";
 import { ageNow } from "../lib/backlog.js";
-import { count, share, span } from "../lib/format.js";
+import { count, rate, share, size, span } from "../lib/format.js";
 import { useNow, useQuery } from "../lib/query.js";
 import { watchDestination, watchMessages } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
-import { DeleteDestination, Flow } from "../components/flow.js";
-import { Slots } from "../components/lanes.js";
+import { BackfillDialog, BackfillProgress, backfills } from "../components/backfill.js";
+import { DeleteDestination, Flow, deletedWords } from "../components/flow.js";
+import { Breaker, Slots } from "../components/lanes.js";
 import { MessageTable } from "../components/messages.js";
 import { Freshness, Loading, ProblemBox } from "../components/notice.js";
+import { State } from "../components/state.js";
 import { Time } from "../components/time.js";
 import { go } from "../router.js";
 
@@ -16,10 +18,18 @@ export function Destination({ name, backlog }) {
   const read = async (signal) => shapes.destination(await get(`/v1${path("destinations", name)}`, { signal }));
   const { data, problem, refresh } = useQuery(`destination ${name}`, read, { watch: (fn) => watchDestination(name, fn) });
   const [deleting, setDeleting] = useState(false);
+  const [filling, setFilling] = useState(false);
+  const [filled, setFilled] = useState(null);
+  const began = (done) => {
+    setFilling(false);
+    if (!done) return;
+    setFilled(done);
+    refresh();
+  };
   const lane = backlog.data?.lanes.find((l) => l.handler === name);
   const asked = (done) => {
     setDeleting(false);
-    if (done) go("/destinations");
+    if (done) go("/destinations", { state: { told: deletedWords(name, done) } });
   };
   return html`
     <header class="head"><h1 tabindex="-1">${name}</h1></header>
@@ -28,7 +38,8 @@ export function Destination({ name, backlog }) {
     ${!data && !problem && html`<${Loading} what="the destination" />`}
     ${data && html`
       <section class="card facts-card" aria-label="Destination">
-        <${Flow} destination=${data} changed=${refresh}>
+        <${Flow} destination=${data} lane=${lane} changed=${refresh}>
+          <button type="button" onClick=${() => setFilling(true)}>Backfill …</button>
           <button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete …</button>
         <//>
         <dl class="facts">
@@ -41,8 +52,10 @@ export function Destination({ name, backlog }) {
           <div><dt>Created</dt><dd><${Time} at=${data.created} />${data.created_by ? html` <span class="faint">by ${data.created_by}</span>` : null}</dd></div>
         </dl>
       </section>
+      ${(filled || backfills(data)) && html`<${BackfillProgress} key=${filled?.started_at ?? ""} name=${name} ended=${refresh} />`}
       ${lane && html`<${Lane} lane=${lane} backlog=${backlog.data} />`}
       <${Latest} name=${name} />`}
+    ${filling && html`<${BackfillDialog} destination=${data} onClose=${began} />`}
     ${deleting && html`<${DeleteDestination} destination=${data} lane=${lane} onClose=${asked} />`}`;
 }
 
@@ -53,10 +66,13 @@ function Lane({ lane, backlog }) {
     <section class="card facts-card" aria-labelledby="lane">
       <h2 id="lane">Lane</h2>
       <dl class="facts">
-        <div><dt>Slots in use</dt><dd><${Slots} busy=${lane.busy} slots=${lane.slots} /></dd></div>
+        <div><dt>Breaker</dt><dd><${Breaker} breaker=${lane.breaker} /></dd></div>
+        <div><dt>Slots in use</dt><dd><${Slots} busy=${lane.busy} slots=${lane.slots} />${lane.width < lane.slots && html`<div class="small muted">ramping: ${count(lane.width)} may be used now</div>`}</dd></div>
+        <div><dt>Rate</dt><dd>${lane.rate > 0 ? `at most ${rate(lane.rate)} attempts/s` : html`<span class="faint">no bound</span>`}</dd></div>
         <div><dt>Pending</dt><dd>${count(lane.pending)}</dd></div>
+        ${lane.held > 0 && html`<div><dt>Held</dt><dd><${State} state="held" word=${count(lane.held)} />${lane.heldBytes != null && html`<div class="small muted">${lane.heldEstimated ? "about " : ""}${size(lane.heldBytes)} of payload</div>`}</dd></div>`}
         <div><dt>Oldest pending</dt><dd>${oldest == null ? "–" : span(oldest)}</dd></div>
-        <div><dt>Dead letters</dt><dd class=${lane.deadLetters ? "bad" : ""}>${count(lane.deadLetters)}</dd></div>
+        <div><dt>Dead letters</dt><dd>${lane.deadLetters ? html`<a class="bad" href=${`/dead-letters?handler=${encodeURIComponent(lane.handler)}`}>${count(lane.deadLetters)}</a>` : "0"}</dd></div>
         <div><dt>Success rate, 5 min</dt><dd>${share(lane.success)}</dd></div>
         <div><dt>Attempt takes, p50 / p99</dt><dd>${lane.p50 == null ? "–" : `${span(lane.p50)} / ${span(lane.p99)}`}</dd></div>
       </dl>

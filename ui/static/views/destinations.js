@@ -10,7 +10,7 @@ import { CreateDestination } from "../components/create-destination.js";
 import { FIRST_DESTINATION } from "../components/examples.js";
 import { icons } from "../components/icons.js";
 import { Flow } from "../components/flow.js";
-import { Loading, ProblemBox } from "../components/notice.js";
+import { Loading, Notice, ProblemBox } from "../components/notice.js";
 import { go } from "../router.js";
 
 const read = async (signal) => shapes.destinations(await get("/v1/destinations", { signal }));
@@ -29,6 +29,7 @@ export function Destinations({ backlog }) {
       ${mayOperate() && html`<div class="actions"><button type="button" class="primary" onClick=${() => setCreating(true)}>${icons.plus()}New destination</button></div>`}
       <p>Where messages go. Each destination has a lane of its own, so that a slow one delays no other.</p>
     </header>
+    ${history.state?.told && html`<${Notice}>${history.state.told}<//>`}
     <${ProblemBox} problem=${problem} retry=${refresh} kept=${Boolean(data)} />
     ${!data && !problem && html`<${Loading} what="destinations" />`}
     ${data?.length === 0 && html`<section class="card"><${Empty} title="No destination yet" command=${FIRST_DESTINATION()}>
@@ -50,9 +51,9 @@ function Card({ destination: d, lane, changed }) {
       </div>
       <dl class="mini">
         <div><dt>Pending</dt><dd>${count(lane?.pending)}</dd></div>
-        <div><dt>Dead letters</dt><dd class=${lane?.deadLetters > 0 ? "bad" : ""}>${count(lane?.deadLetters)}</dd></div>
+        <div><dt>Dead letters</dt><dd>${lane?.deadLetters > 0 ? html`<a class="bad" href=${`/dead-letters?handler=${encodeURIComponent(d.name)}`}>${count(lane.deadLetters)}</a>` : count(lane?.deadLetters)}</dd></div>
         <div><dt>Success 5 min</dt><dd>${share(lane?.success)}</dd></div>
       </dl>
-      <${Flow} destination=${d} changed=${changed} />
+      <${Flow} destination=${d} lane=${lane} changed=${changed} />
     </li>`;
 }

@@ -30,7 +30,7 @@ export function Message({ id, backlog }) {
       <${Facts} message=${data} />
       <section class="card" aria-labelledby="deliveries">
         <header><h2 id="deliveries">Deliveries</h2><p class="aside">${data.deliveries.length > 1 ? `${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state` : "one handler"}</p></header>
-        ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} hold=${holdOf(d)} />`)}
+        ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} hold=${holdOf(d)} changed=${refresh} />`)}
       </section>
       ${data.masked?.length ? html`<${Masked} address=${address} id=${id} />` : html`<${Payload} address=${`${address}/payload`} id=${id} />`}
       <${Headers} headers=${data.headers} />`}`;

@@ -40,7 +40,7 @@ function Figures({ backlog }) {
     <dl class="figures" aria-label="Backlog">
       <${Figure} name="Pending" value=${count(t.pending)} href="/messages?state=pending" note=${t.held ? `${count(t.held)} held` : "none held"} />
       <${Figure} name="Processing" value=${count(t.processing)} href="/messages?state=processing" note="claimed now" />
-      <${Figure} name="Dead letters" value=${count(t.deadLetters)} href="/messages?state=dead-letter" bad=${t.deadLetters > 0} note=${t.deadLetters ? "given up until replayed" : "nothing given up"} />
+      <${Figure} name="Dead letters" value=${count(t.deadLetters)} href="/dead-letters" bad=${t.deadLetters > 0} note=${t.deadLetters ? "given up until replayed" : "nothing given up"} />
       <${Figure} name="Oldest pending" value=${oldest == null ? "–" : span(oldest)} note=${oldest == null ? "nothing waits" : "due for so long"} />
       <${Figure} name="Success rate" value=${share(t.success)} note=${t.success == null ? "no attempt in 5 min" : "of attempts in 5 min"} />
       <${Figure} name="Attempt takes" value=${t.p50 == null ? "–" : span(t.p50)} note=${t.p99 == null ? "p50" : `p50; p99 ${span(t.p99)}`} />
