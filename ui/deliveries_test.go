@@ -65,7 +65,7 @@ func TestDeliveryActions(t *testing.T) {
 	tb.write(tb.labelled("Reason"), "the receiver lost it\r")
 	tb.shows("Sent again: delivery 9001 is pending.")
 	tb.shows("dispatched, suppressed")
-	tb.shows("Sent again, as delivery 9 before it")
+	tb.shows("Sends delivery 9 again")
 	tb.accessible("a message that was sent again")
 	tb.do(chromedp.EmulateViewport(390, 844))
 	tb.shot("resent-light-phone")

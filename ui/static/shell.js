@@ -40,6 +40,9 @@ export function Shell({ who, address, title, view }) {
     event.preventDefault();
     main.current?.focus();
   };
+  // On a phone the navigation may be wider than the screen.
+  useEffect(() => document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [address.path]);
+
   return html`
     <div class="shell">
       <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
@@ -70,7 +73,7 @@ const Navigation = ({ path, modules, deadLetters }) => html`
     <ul>${NAVIGATION.filter(([, , , module]) => !module || modules.includes(module)).map(([to, name, icon]) => html`
       <li key=${to}><a href=${to} aria-current=${current(path, to) ? "page" : undefined}>
         ${icons[icon]()}<span>${name}</span>
-        ${to === "/dead-letters" && deadLetters > 0 && html`<span class="badge" >${count(deadLetters)}</span>`}
+        ${to === "/dead-letters" && deadLetters > 0 && html`<span class="badge">${count(deadLetters)}</span>`}
       </a></li>`)}
     </ul>
   </nav>`;

@@ -17,7 +17,7 @@ export function DeliveryTimeline({ delivery: d, message, hold, changed }) {
       </header>
       <ol class="timeline">
         ${d.resend_of
-          ? html`<${Step} icon="replay" at=${Date.parse(d.created_at)} title=${`Sent again, as delivery ${d.resend_of} before it`}>
+          ? html`<${Step} icon="replay" at=${Date.parse(d.created_at)} title=${`Sends delivery ${d.resend_of} again`}>
               <p class="small faint">outside the order, under the same message id</p><//>`
           : html`<${Step} icon="messages" at=${message.occurred} title="Staged" />`}
         ${happened(d).map((step) => (step.replayed_at ? html`<${Replay} replay=${step} />` : html`<${Attempt} attempt=${step} />`))}

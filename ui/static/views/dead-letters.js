@@ -104,7 +104,7 @@ function Filters({ filters, problem }) {
 
 // Count says what the figures are: the whole, or of what was read.
 function Count({ counted, read, dead }) {
-  const looked = `Errors are told of ${read.more ? "the newest " : ""}${plural(read.messages.length, "message")} with a dead letter.`;
+  const looked = `Errors are grouped from the ${read.more ? "newest " : ""}${plural(read.messages.length, "message")} with a dead letter that ${read.messages.length === 1 ? "was" : "were"} read.`;
   if (!mayOperate()) return html`<p class="muted">${looked} The figures are of these${read.more ? "; there are more" : ""}.</p>`;
   const { data } = counted;
   return html`
@@ -131,7 +131,7 @@ function Group({ group: g, narrow, exactly }) {
         ${g.errors.map((e) => html`
           <li key=${e.text}>
             <p class="text">${e.text || "no error was told"}</p>
-            <p class="small faint">${count(e.read)} of those read, the latest <${Time} at=${e.latest} />${textOf(e).length > 3 && html`
+            <p class="small faint"><span>${count(e.read)} of those read, the latest <${Time} at=${e.latest} /></span>${textOf(e).length > 3 && html`
               <button type="button" class="inline" onClick=${() => narrow({ ...here, q: textOf(e) })}>Only this error</button>`}</p>
             <p class="small">${e.letters.map((m) => html`<a key=${m.id} href=${path("messages", m.id)}>${m.type} <span class="id">${m.id}</span></a>`)}</p>
           </li>`)}
