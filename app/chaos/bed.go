@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -132,7 +134,7 @@ type options struct {
 	image        bool
 	tmpfs        int // MiB; 0: none
 	env          []string
-	wrap         func(*exec.Cmd) error
+	start        func(*exec.Cmd) error
 }
 
 // newBed prepares a bed and starts its program.
@@ -165,7 +167,7 @@ func newBed(ctx context.Context, m *machine, name string, o options) (_ *bed, er
 	}
 	b.load = newLoad(b, o.workers)
 	b.program.env = append(b.program.env, o.env...)
-	b.program.wrap = o.wrap
+	b.program.begin = o.start
 	return b, b.provision(ctx)
 }
 

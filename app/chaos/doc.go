@@ -1,3 +1,5 @@
+//go:build linux
+
 // Chaos is the black-box proof of Posthorn's delivery: it runs the real binary, as another user and on a mount of its own where it may, drives
 // it over HTTP, receives its webhooks itself, breaks what can be broken under it, and holds what it sees against a model that it keeps
 // outside that mount.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -34,7 +36,7 @@ type fault struct {
 // faults lists them all, in the order in which they are run.
 func faults() []fault {
 	var all []fault
-	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults(), upkeepFaults()} {
+	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults(), upkeepFaults(), clockFaults()} {
 		all = append(all, list...)
 	}
 	return all
@@ -69,7 +71,7 @@ func prove(ctx context.Context, m *machine, f fault, cycles int, tell func(strin
 			return o
 		}
 	}
-	b, err := newBed(ctx, m, f.name, f.bed)
+	b, err := newBed(context.WithoutCancel(ctx), m, f.name, f.bed)
 	if err != nil {
 		o.Broken = err.Error()
 		return o
@@ -103,7 +105,8 @@ func (b *bed) cycles(ctx context.Context, f fault, cycles int, o *outcome, tell 
 			return nil
 		}
 		before := b.commands()
-		fired, err := f.cycle(ctx, b, random)
+		// A cycle is not broken off: what it broke it mends.
+		fired, err := f.cycle(context.WithoutCancel(ctx), b, random)
 		if err != nil {
 			return fmt.Errorf("cycle %d: %w", i+1, err)
 		}
@@ -121,7 +124,7 @@ func (b *bed) cycles(ctx context.Context, f fault, cycles int, o *outcome, tell 
 		tell(fmt.Sprintf("%s: %d of %d; %d messages acknowledged, %d violations", f.name, o.Fired, cycles, b.ledger.count(acknowledged), len(b.found())))
 	}
 	if f.after != nil {
-		return f.after(ctx, b)
+		return f.after(context.WithoutCancel(ctx), b)
 	}
 	return nil
 }

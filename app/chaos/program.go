@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -23,8 +25,8 @@ type program struct {
 	ready  string   // the ready file; outside the mount, in a folder that the program's user may write to
 	env    []string // beside the few that every process has
 	user   *syscall.Credential
-	// wrap, unless nil, changes how the process is started.
-	wrap func(*exec.Cmd) error
+	// begin, unless nil, starts the process in another way.
+	begin func(*exec.Cmd) error
 
 	url  string
 	boot int
@@ -74,12 +76,11 @@ func (p *program) launch() error {
 	}
 	cmd := p.command("serve", "--listen", "127.0.0.1:0", "--ready-file", p.ready)
 	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	if p.wrap != nil {
-		if err := p.wrap(cmd); err != nil {
-			return fmt.Errorf("wrap posthorn serve: %w", err)
-		}
+	begin := (*exec.Cmd).Start
+	if p.begin != nil {
+		begin = p.begin
 	}
-	if err := cmd.Start(); err != nil {
+	if err := begin(cmd); err != nil {
 		return fmt.Errorf("start posthorn serve: %w", err)
 	}
 	ended := make(chan struct{})

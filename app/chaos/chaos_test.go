@@ -1,0 +1,181 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEverySeededBugIsTried compares the list here with the bugs that the build for them knows, and the faults that it names.
+func TestEverySeededBugIsTried(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "outbox", "mutant", "on.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known, tried []string
+	for _, found := range regexp.MustCompile(`chosen == "([a-z-]+)"`).FindAllStringSubmatch(string(text), -1) {
+		known = append(known, found[1])
+	}
+	for _, m := range mutants() {
+		tried = append(tried, m.name)
+		for _, name := range m.faults {
+			if !slices.ContainsFunc(faults(), func(f fault) bool { return f.name == name }) {
+				t.Errorf("%s names a fault %q, which there is not", m.name, name)
+			}
+		}
+	}
+	slices.Sort(known)
+	slices.Sort(tried)
+	if !slices.Equal(known, tried) {
+		t.Errorf("the build knows %v; tried are %v", known, tried)
+	}
+}
+
+// TestNotRunIsNotPassed: what could not be run is told as such, and a violation ends the proof with 1.
+func TestNotRunIsNotPassed(t *testing.T) {
+	t.Parallel()
+	r := &report{}
+	r.add(outcome{Fault: "power-cut", Planned: 60, NotRun: "reflinked images: mount: permission denied"})
+	r.add(outcome{Fault: "kill", Planned: 300, Cycles: 300, Fired: 299, Violations: []violation{{"loss", "message main/m-1 was acknowledged and is gone"}}, Beyond: 2})
+	var out bytes.Buffer
+	if err := r.table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"not run: reflinked images: mount: permission denied", "VIOLATION  kill  loss: message main/m-1", "3 violations; 1 faults were not run"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if r.Broken != 3 || r.NotRun != 1 {
+		t.Errorf("%d broken, %d not run", r.Broken, r.NotRun)
+	}
+}
+
+// newTestBed is a bed without a program: for the checks.
+func newTestBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{journals: t.TempDir(), bound: retryBound, destinations: standard(), loose: map[int]bool{}, letters: map[string]letter{}, seed: 1}
+	var err error
+	if b.ledger, err = newLedger(filepath.Join(b.journals, "commands.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if b.receiver, err = newReceiver(b); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = b.receiver.close(), b.ledger.close() })
+	for _, d := range b.destinations {
+		if err := b.receiver.know(d, "whsec_c2VjcmV0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// TestChecksFindWhatIsWrong gives the checks a small history, right and then wrong in one way after another.
+func TestChecksFindWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	type history struct {
+		command   *command
+		arrivals  []*arrival
+		rows      *rows
+		delivery  *row
+		secondRow *row
+	}
+	began := time.Now()
+	for name, test := range map[string]struct {
+		change func(h *history)
+		want   string // the invariant; empty: nothing is wrong
+	}{
+		"all well":        {func(*history) {}, ""},
+		"lost":            {func(h *history) { delete(h.rows.messages, "other/m") }, "loss"},
+		"document lost":   {func(h *history) { h.rows.documents = nil }, "loss"},
+		"refused, stored": {func(h *history) { h.command.verdict = refused }, "atomicity"},
+		"unresolved":      {func(h *history) { h.command.verdict = doubtful }, "answer"},
+		"other bytes":     {func(h *history) { h.arrivals[1].SHA256 = "bb" }, "bytes"},
+		"unknown id":      {func(h *history) { h.arrivals[1].ID = "m-2" }, "identity"},
+		"unsigned":        {func(h *history) { h.arrivals[0].Signed = false }, "signature"},
+		"stale fence":     {func(h *history) { h.arrivals[1].Fence = 5 }, "fence"},
+		"same attempt":    {func(h *history) { h.arrivals[1].Attempt = 1 }, "attempts"},
+		"too early":       {func(h *history) { h.arrivals[1].Began = began.Add(20 * time.Millisecond) }, "backoff"},
+		"two at once":     {func(h *history) { h.arrivals[0].Ended = began.Add(time.Second) }, "lease"},
+		"never accepted":  {func(h *history) { h.arrivals[1].Status = 500 }, "acceptance"},
+		"under another fence": {func(h *history) {
+			h.delivery.fence = 9
+		}, "acceptance"},
+		"accepted, again": {func(h *history) { h.arrivals[0].Misdeed, h.arrivals[0].Status, h.delivery.attempts = "", 200, nil }, "acceptance"},
+		"wrong class":     {func(h *history) { h.delivery.attempts[0].class = "rejected" }, "class"},
+		"no delivery":     {func(h *history) { h.rows.deliveries = nil }, "deliveries"},
+		"two deliveries":  {func(h *history) { h.rows.deliveries = append(h.rows.deliveries, h.delivery) }, "deliveries"},
+		"left pending":    {func(h *history) { h.delivery.state = "pending" }, "delivery"},
+		"over the bound":  {func(h *history) { h.delivery.charged = retryBound + 1 }, "bound"},
+		"not sound":       {func(h *history) { h.rows.integrity = "row missing" }, "integrity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newTestBed(t)
+			c := &command{tenant: otherTenant, key: "k", document: "k"}
+			c.messages = []*message{{tenant: otherTenant, id: "m", kind: keyedType, sha256: "aa", command: c}}
+			b.ledger.send(c)
+			b.ledger.settle(c, acknowledged)
+			h := &history{command: c, delivery: &row{id: 1, message: "other/m", handler: "elsewhere", state: "dispatched", attempt: 2, charged: 2, fence: 7,
+				attempts: []attemptRow{{attempt: 1, fence: 5, charged: true, class: "failed", started: began}}}}
+			h.rows = &rows{integrity: "ok", messages: map[string]string{"other/m": "aa"}, documents: map[string]bool{"other/orders/k": true}, deliveries: []*row{h.delivery}}
+			one := arrival{Boot: 1, Destination: "elsewhere", ID: "m", Kind: keyedType, Attempt: 1, Fence: 5, SHA256: "aa", Signed: true, Misdeed: answer500, Status: 500,
+				Began: began, Answered: began.Add(time.Millisecond), Ended: began.Add(2 * time.Millisecond)}
+			two := arrival{Boot: 1, Destination: "elsewhere", ID: "m", Kind: keyedType, Attempt: 2, Fence: 7, SHA256: "aa", Signed: true, Status: 200,
+				Began: began.Add(200 * time.Millisecond), Answered: began.Add(201 * time.Millisecond), Ended: began.Add(202 * time.Millisecond)}
+			h.arrivals = []*arrival{&one, &two}
+			test.change(h)
+			b.receiver.arrivals = h.arrivals
+			b.judge(h.rows)
+			if test.want == "" {
+				if len(b.violations) > 0 {
+					t.Errorf("found %v", b.violations)
+				}
+				return
+			}
+			if !slices.ContainsFunc(b.violations, func(v violation) bool { return v.Invariant == test.want }) {
+				t.Errorf("found %v, not %s", b.violations, test.want)
+			}
+		})
+	}
+}
+
+// TestMisdeeds looks at each misdeed as a client sees it.
+func TestMisdeeds(t *testing.T) {
+	t.Parallel()
+	for m, want := range map[misdeed]int{"": 200, answer500: 500, answer503Asked: 503, answer429Asked: 429, answer408: 408, answer422: 422, redirect: 307, gone: 410,
+		resetBefore: 0, resetAfter200: 200, resetAfter500: 500, drip: 200, late: 200, garbage: 0, handled500: 500, headerBomb: 0} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { perform(w, r, &arrival{Misdeed: m}) }))
+			defer server.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			status := 0
+			transport := &http.Transport{MaxResponseHeaderBytes: 1 << 20}
+			defer transport.CloseIdleConnections()
+			if response, err := transport.RoundTrip(request); err == nil {
+				status = response.StatusCode
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+			if status != want {
+				t.Errorf("%q is seen as %d, not %d", m, status, want)
+			}
+		})
+	}
+}
