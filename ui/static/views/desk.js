@@ -53,12 +53,12 @@ function Lend({ onDone }) {
   return html`
     <section class="card" aria-labelledby="lend">
       <header><h2 id="lend">Lend</h2></header>
-      <form class="body" ref=${form.first} onSubmit=${form.submit}>
+      <form class="body counter" ref=${form.first} onSubmit=${form.submit}>
         <div class="row">
           <${Field} label="Member" wrong=${form.problem?.at("member")} render=${(field) => html`<input ...${field} ...${form.input("member")} placeholder="M-101" autocomplete="off" spellcheck=${false} required />`} />
           <${Field} label="Copy" wrong=${form.problem?.at("copy")} render=${(field) => html`<input ...${field} ...${form.input("copy")} placeholder="C-101" autocomplete="off" spellcheck=${false} required />`} />
         </div>
-        <p class="tools"><button class="primary" disabled=${form.busy}>Lend</button></p>
+        <p><button class="primary" disabled=${form.busy}>Lend</button></p>
         <${ProblemBox} problem=${form.problem} />
       </form>
     </section>`;
@@ -69,9 +69,9 @@ function TakeBack({ onDone }) {
   return html`
     <section class="card" aria-labelledby="take-back">
       <header><h2 id="take-back">Take back</h2></header>
-      <form class="body" ref=${form.first} onSubmit=${form.submit}>
+      <form class="body counter" ref=${form.first} onSubmit=${form.submit}>
         <${Field} label="Returned copy" wrong=${form.problem?.at("copy")} render=${(field) => html`<input ...${field} ...${form.input("copy")} placeholder="C-101" autocomplete="off" spellcheck=${false} required />`} />
-        <p class="tools"><button class="primary" disabled=${form.busy}>Take back</button></p>
+        <p><button class="primary" disabled=${form.busy}>Take back</button></p>
         <${ProblemBox} problem=${form.problem} />
       </form>
     </section>`;
@@ -129,12 +129,12 @@ function Queue({ reservations, onDone }) {
         </table></div>`}
       ${advisory && html`<div class="body"><${Freshness} value=${advisory} /></div>`}
       ${mayOperate() && html`
-        <form class="body" ref=${reserve.first} onSubmit=${reserve.submit} aria-label="Reserve a work">
+        <form class="body counter" ref=${reserve.first} onSubmit=${reserve.submit} aria-label="Reserve a work">
           <div class="row">
             <${Field} label="Reserve for member" wrong=${reserve.problem?.at("member")} render=${(field) => html`<input ...${field} ...${reserve.input("member")} placeholder="M-101" autocomplete="off" spellcheck=${false} required />`} />
             <${Field} label="Work" wrong=${reserve.problem?.at("work")} render=${(field) => html`<input ...${field} ...${reserve.input("work")} placeholder="moby-dick" autocomplete="off" spellcheck=${false} required />`} />
           </div>
-          <p class="tools"><button disabled=${reserve.busy}>Reserve</button></p>
+          <p><button disabled=${reserve.busy}>Reserve</button></p>
           <${ProblemBox} problem=${reserve.problem} />
         </form>`}
     </section>`;
