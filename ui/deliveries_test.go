@@ -132,6 +132,8 @@ func TestLane(t *testing.T) {
 	tb.shows("2 may be used now")
 	tb.accessible("a lane with an open breaker")
 	tb.shot("breaker-light-desk")
+	tb.press("Probe now")
+	waitFor(t, "the lane is asked to go on", func() bool { return a.count("POST /v1/destinations/shop/resume") == 1 })
 	tb.goTo("/destinations/billing")
 	tb.shows("177.7 KiB of payload")
 
@@ -150,6 +152,9 @@ func TestLane(t *testing.T) {
 	tb.press("Begin the backfill")
 	tb.shows("1,840 deliveries added of messages from 2026-11-02 00:00:00 UTC, before 2026-11-03 00:00:00 UTC")
 	tb.accessible("a backfill under way")
+	if eval[bool](tb, `[...document.querySelectorAll("main button")].some((e) => /Resume|Backfill/.test(e.innerText))`) {
+		t.Error("a backfill that is under way can be resumed or begun again")
+	}
 	tb.shot("backfilling-light-desk")
 	a.set(func() {
 		a.operated.backfill["state"], a.operated.backfill["added"], a.operated.backfill["finished_at"] = "finished", 2001, time.Now()

@@ -10,9 +10,6 @@ import { Time } from "./time.js";
 
 const addressOf = (name) => `/v1${path("destinations", name, "backfill")}`;
 
-// backfills: a destination is held until the last slice of its past is in.
-export const backfills = (destination) => destination.hold.startsWith("backfill");
-
 // BackfillDialog asks for the span of the past. The API counts none beforehand, and the dialog says so.
 export function BackfillDialog({ destination: d, onClose }) {
   const [span, setSpan] = useState({ from: "", to: "" });

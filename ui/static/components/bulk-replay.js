@@ -18,7 +18,9 @@ export function filterWords(f) {
 
 // BulkReplay counts what the filter meets, asks why, and replays it part by part. What was cut short is gone on with where it was; onClose
 // receives whether anything was changed.
-export function BulkReplay({ filter, onClose }) {
+export function BulkReplay({ filter: shown, onClose }) {
+  const begun = useRef(null); // once it has begun it goes on with the same filter, whatever the view shows
+  const filter = begun.current ?? shown;
   const dry = useQuery(`replay ${JSON.stringify(filter)}`, (signal) => countLetters(filter, signal));
   const [reason, setReason] = useState("");
   const [missing, setMissing] = useState(false);
@@ -27,6 +29,7 @@ export function BulkReplay({ filter, onClose }) {
   const stop = useRef(false);
   const run = useCommand(async () => {
     stop.current = false;
+    begun.current = filter;
     do {
       const answer = await replays(filter, { reason: reason.trim(), cursor: at.current.cursor });
       at.current = {

@@ -10,6 +10,9 @@ import { ProblemBox, announce } from "./notice.js";
 import { ReasonDialog } from "./reason-dialog.js";
 import { State } from "./state.js";
 
+// backfills: a destination is held until the last slice of its past is in.
+export const backfills = (destination) => destination.hold.startsWith("backfill");
+
 const STATE_WORDS = { flowing: ["dispatched", "Flowing"], paused: ["held", "Paused"], disabled: ["dead-letter", "Disabled"] };
 
 // Flow shows whether a destination's lane flows, and lets it flow or hold. lane, where there is one, tells of its breaker.
@@ -17,7 +20,7 @@ export function Flow({ destination: d, lane, changed, children }) {
   const [pausing, setPausing] = useState(false);
   const resume = useCommand(async () => {
     await post(`/v1${path("destinations", d.name, "resume")}`);
-    announce(`${d.name} is resumed`);
+    announce(down ? `A probe of ${d.name} goes out` : `${d.name} is resumed`);
     await changed();
   });
   const paused = async (done) => {
@@ -28,15 +31,17 @@ export function Flow({ destination: d, lane, changed, children }) {
   };
   const [state, word] = STATE_WORDS[d.state] ?? (d.hold ? STATE_WORDS.paused : STATE_WORDS.flowing);
   const flowing = state === "dispatched";
+  const filling = backfills(d); // it ends by itself; nobody can let it flow before
   const down = flowing && lane && lane.breaker.state !== "closed";
   return html`
     <div class="flow">
-      ${down ? html`<div><${Breaker} breaker=${lane.breaker} /></div>` : html`<${State} state=${state} word=${word} />`}
+      ${down ? html`<div><${Breaker} breaker=${lane.breaker} /></div>` : html`<${State} state=${filling ? "held" : state} word=${filling ? "Held" : word} />`}
       ${d.hold && html`<p class="small muted">${d.hold}</p>`}
       ${mayOperate() && html`<div class="flow-actions">
+        ${down && lane.breaker.state === "open" && html`<button type="button" disabled=${resume.busy} onClick=${resume.run}>${icons.replay()}Probe now<span class="hidden"> ${d.name}</span></button>`}
         ${flowing
           ? html`<button type="button" onClick=${() => setPausing(true)}>${icons.pause()}Pause …<span class="hidden"> ${d.name}</span></button>`
-          : html`<button type="button" disabled=${resume.busy} onClick=${resume.run}>${icons.play()}Resume<span class="hidden"> ${d.name}</span></button>`}
+          : !filling && html`<button type="button" disabled=${resume.busy} onClick=${resume.run}>${icons.play()}Resume<span class="hidden"> ${d.name}</span></button>`}
         ${children}
       </div>`}
       <${ProblemBox} problem=${resume.problem} />

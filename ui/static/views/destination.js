@@ -5,8 +5,8 @@ import { count, rate, share, size, span } from "../lib/format.js";
 import { useNow, useQuery } from "../lib/query.js";
 import { watchDestination, watchMessages } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
-import { BackfillDialog, BackfillProgress, backfills } from "../components/backfill.js";
-import { DeleteDestination, Flow, deletedWords } from "../components/flow.js";
+import { BackfillDialog, BackfillProgress } from "../components/backfill.js";
+import { DeleteDestination, Flow, backfills, deletedWords } from "../components/flow.js";
 import { Breaker, Slots } from "../components/lanes.js";
 import { MessageTable } from "../components/messages.js";
 import { Freshness, Loading, ProblemBox } from "../components/notice.js";
@@ -39,7 +39,7 @@ export function Destination({ name, backlog }) {
     ${data && html`
       <section class="card facts-card" aria-label="Destination">
         <${Flow} destination=${data} lane=${lane} changed=${refresh}>
-          <button type="button" onClick=${() => setFilling(true)}>Backfill …</button>
+          ${!backfills(data) && html`<button type="button" onClick=${() => setFilling(true)}>Backfill …</button>`}
           <button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete …</button>
         <//>
         <dl class="facts">
