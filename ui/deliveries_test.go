@@ -89,6 +89,15 @@ func TestWaitingDeliveries(t *testing.T) {
 	tb.goTo("/messages/" + a.messages[7].view["id"].(string))
 	tb.shows("Held until its lane flows")
 	tb.accessible("a held delivery")
+	a.set(func() {
+		second(7)["held"] = false
+		a.lanes[2]["breaker"] = map[string]any{"state": "probing", "since": time.Now().Add(-3 * time.Hour)}
+	})
+	tb.do(chromedp.Reload())
+	tb.shows("Waits until its target can be reached")
+	tb.shows("one probe is out")
+	tb.accessible("a delivery behind an open breaker")
+	tb.shot("waiting-light-desk")
 	tb.clean()
 }
 

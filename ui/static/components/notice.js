@@ -39,6 +39,9 @@ export const ProblemBox = ({ problem, retry, kept = false }) => problem && html`
 
 export const Notice = ({ children }) => html`<div class="notice">${icons.held()}<div>${children}</div></div>`;
 
+// Told says what was done.
+export const Told = ({ children }) => html`<div class="notice done">${icons.check()}<div>${children}</div></div>`;
+
 export const Loading = ({ what }) => html`<p class="loading" role="status">Reading ${what} …</p>`;
 
 // Freshness shows a value that somebody else decides; values that are decisions themselves say nothing.

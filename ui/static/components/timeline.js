@@ -3,11 +3,12 @@ import { clock, exact, plural, span } from "../lib/format.js";
 import { useNow } from "../lib/query.js";
 import { DeliveryActions } from "./delivery-actions.js";
 import { icons } from "./icons.js";
+import { Breaker } from "./lanes.js";
 import { State, classMeaning } from "./state.js";
 import { Time } from "./time.js";
 
 // DeliveryTimeline tells one delivery from its staging to how it stands: every attempt that failed with its evidence, then the present.
-export function DeliveryTimeline({ delivery: d, message, hold, changed }) {
+export function DeliveryTimeline({ delivery: d, message, lane, changed }) {
   return html`
     <article class="delivery" id=${`delivery-${d.id}`} aria-label=${`Delivery ${d.id} to ${d.handler}`}>
       <header>
@@ -21,7 +22,7 @@ export function DeliveryTimeline({ delivery: d, message, hold, changed }) {
               <p class="small faint">outside the order, under the same message id</p><//>`
           : html`<${Step} icon="messages" at=${message.occurred} title="Staged" />`}
         ${happened(d).map((step) => (step.replayed_at ? html`<${Replay} replay=${step} />` : html`<${Attempt} attempt=${step} />`))}
-        <${Present} delivery=${d} message=${message} hold=${hold} />
+        <${Present} delivery=${d} message=${message} lane=${lane} />
       </ol>
       <${DeliveryActions} delivery=${d} message=${message} changed=${changed} />
     </article>`;
@@ -54,8 +55,10 @@ function Attempt({ attempt: a }) {
 }
 
 // Present is how the delivery stands now, and what happens next.
-function Present({ delivery: d, message: m, hold }) {
+function Present({ delivery: d, message: m, lane }) {
   const now = useNow(1000);
+  const hold = lane?.hold ?? "";
+  const down = lane && lane.breaker.state !== "closed";
   const held = Boolean(hold || d.held);
   switch (d.state) {
     case "dispatched":
@@ -68,10 +71,11 @@ function Present({ delivery: d, message: m, hold }) {
     case "processing":
       return html`<${Step} icon="processing" state="processing" title=${`Attempt ${d.attempt}: under way`} />`;
     default:
-      return html`<${Step} icon=${held ? "held" : "pending"} state=${held ? "held" : "pending"} title=${waiting(d, held, now)}>
+      return html`<${Step} icon=${held ? "held" : "pending"} state=${held ? "held" : "pending"} title=${waiting(d, held, down, now)}>
         ${hold && html`<p class="error">${hold}</p>`}
         ${d.blocked && m.ordering_key && html`<p class="small faint">The order of <code>${m.ordering_key}</code> is kept: what was committed before it is unfinished. A dead letter that is in its way can be replayed or skipped.</p>`}
-        ${held && html`<p class="small faint">It is kept, and nothing is attempted, until somebody lets <a href=${`/destinations/${encodeURIComponent(d.handler)}`}>${d.handler}</a> flow.</p>`}
+        ${held && lane?.slots !== 0 && html`<p class="small faint">It is kept, and nothing is attempted, until somebody lets <a href=${`/destinations/${encodeURIComponent(d.handler)}`}>${d.handler}</a> flow.</p>`}
+        ${!held && !d.blocked && down && html`<div class="small"><${Breaker} breaker=${lane.breaker} /></div><p class="small faint">Nothing but one probe at a time goes out; what waits is not touched, and costs no attempt.</p>`}
         ${d.next != null && d.next > now && html`<p class="small faint"><${Time} at=${d.next} both /></p>`}<//>`;
   }
 }
@@ -84,9 +88,10 @@ function after(d, m) {
   return `${sentence}It stays here until it is replayed.${blocks ? " Where the destination keeps order, it holds back the later messages of its ordering key until then, or until it is skipped." : ""}`;
 }
 
-function waiting(d, held, now) {
+function waiting(d, held, down, now) {
   if (held) return "Held until its lane flows";
   if (d.blocked) return "Waits for an earlier message of its ordering key";
+  if (down) return "Waits until its target can be reached";
   if (d.next != null && d.next > now) return d.attempt > 0 ? `Next attempt in ${span(d.next - now)}` : `Due in ${span(d.next - now)}`;
   return "Due; waits for a free slot";
 }

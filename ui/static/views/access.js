@@ -4,7 +4,7 @@ import { useCommand } from "../lib/query.js";
 import { endOthers, mayOperate, session, signOut } from "../lib/session.js";
 import { Dialog } from "../components/dialog.js";
 import { icons } from "../components/icons.js";
-import { Notice, ProblemBox, announce } from "../components/notice.js";
+import { ProblemBox, Told, announce } from "../components/notice.js";
 import { Time } from "../components/time.js";
 
 const ROLES = {
@@ -28,7 +28,7 @@ export function Access() {
   };
   return html`
     <header class="head"><h1 tabindex="-1">Access</h1></header>
-    ${told && html`<${Notice}>${told}<//>`}
+    ${told && html`<${Told}>${told}<//>`}
     <${ProblemBox} problem=${leave.problem} />
     <section class="card facts-card" aria-labelledby="you">
       <h2 id="you">This session</h2>

@@ -10,7 +10,7 @@ import { CreateDestination } from "../components/create-destination.js";
 import { FIRST_DESTINATION } from "../components/examples.js";
 import { icons } from "../components/icons.js";
 import { Flow } from "../components/flow.js";
-import { Loading, Notice, ProblemBox } from "../components/notice.js";
+import { Loading, ProblemBox, Told } from "../components/notice.js";
 import { go } from "../router.js";
 
 const read = async (signal) => shapes.destinations(await get("/v1/destinations", { signal }));
@@ -29,7 +29,7 @@ export function Destinations({ backlog }) {
       ${mayOperate() && html`<div class="actions"><button type="button" class="primary" onClick=${() => setCreating(true)}>${icons.plus()}New destination</button></div>`}
       <p>Where messages go. Each destination has a lane of its own, so that a slow one delays no other.</p>
     </header>
-    ${history.state?.told && html`<${Notice}>${history.state.told}<//>`}
+    ${history.state?.told && html`<${Told}>${history.state.told}<//>`}
     <${ProblemBox} problem=${problem} retry=${refresh} kept=${Boolean(data)} />
     ${!data && !problem && html`<${Loading} what="destinations" />`}
     ${data?.length === 0 && html`<section class="card"><${Empty} title="No destination yet" command=${FIRST_DESTINATION()}>

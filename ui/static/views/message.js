@@ -16,7 +16,7 @@ export function Message({ id, backlog }) {
   const address = `/v1${path("messages", id)}`;
   const read = async (signal) => shapes.message(await get(address, { signal }));
   const { data, problem, refresh } = useQuery(`message ${id}`, read, { watch: (fn) => watchMessage(id, fn) });
-  const holdOf = (d) => backlog.data?.lanes.find((lane) => lane.handler === d.handler)?.hold ?? "";
+  const laneOf = (d) => backlog.data?.lanes.find((lane) => lane.handler === d.handler);
   return html`
     <header class="head">
       <h1 tabindex="-1">${data?.type ?? "Message"}</h1>
@@ -30,7 +30,7 @@ export function Message({ id, backlog }) {
       <${Facts} message=${data} />
       <section class="card" aria-labelledby="deliveries">
         <header><h2 id="deliveries">Deliveries</h2><p class="aside">${data.deliveries.length > 1 ? `${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state` : "one handler"}</p></header>
-        ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} hold=${holdOf(d)} changed=${refresh} />`)}
+        ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} lane=${laneOf(d)} changed=${refresh} />`)}
       </section>
       ${data.masked?.length ? html`<${Masked} address=${address} id=${id} />` : html`<${Payload} address=${`${address}/payload`} id=${id} />`}
       <${Headers} headers=${data.headers} />`}`;
