@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The commit's date, so that the same source makes the same binary. A clock before it cannot be right.
+BUILT    ?= $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 20s
 TIMEOUT  ?= 12m
 
@@ -35,7 +37,7 @@ run: build ## Build, then start the demo on 127.0.0.1:7678
 	bin/posthorn demo
 
 build: ## Build the static binary bin/posthorn
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION)" -o bin/posthorn .
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION) -X main.built=$(BUILT)" -o bin/posthorn .
 
 test: needs ## Vet and test everything under the race detector (installs chromium and gcc where missing, as root)
 	go vet ./...

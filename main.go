@@ -12,9 +12,13 @@ import (
 //go:embed schema.sql
 var schema string
 
-var version = "dev" // set by the linker
+// Set by the linker.
+var (
+	version = "dev"
+	built   = "" // when, as RFC 3339
+)
 
 func main() {
-	build := app.Build{Schema: schema, Version: version}
+	build := app.Build{Schema: schema, Version: version, Built: built}
 	os.Exit(app.Main(context.Background(), build, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/cli"
@@ -24,6 +26,25 @@ type Build struct {
 	Schema string
 	// Version is the program's.
 	Version string
+	// Built is when it was built, as RFC 3339; empty: the time of its revision, if the toolchain has noted one.
+	Built string
+}
+
+// date is the time before which this program cannot be running; zero when nobody knows.
+func (b Build) date() time.Time {
+	built := b.Built
+	if info, ok := debug.ReadBuildInfo(); ok && built == "" {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.time" {
+				built = setting.Value
+			}
+		}
+	}
+	date, err := time.Parse(time.RFC3339, built)
+	if err != nil {
+		return time.Time{}
+	}
+	return date
 }
 
 // Main runs a command line, args[0] being the program, and returns the exit code. The first signal to stop has a command end in good order;

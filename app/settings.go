@@ -22,6 +22,14 @@ func retryPolicy(set *records.Set) outbox.RetryPolicy {
 	}
 }
 
+func breakerPolicy(set *records.Set) outbox.BreakerPolicy {
+	return outbox.BreakerPolicy{
+		OpensAfter: set.Int("breaker-opens-after"),
+		ProbeFirst: set.Duration("breaker-probe-first"),
+		ProbeCap:   set.Duration("breaker-probe-cap"),
+	}
+}
+
 func writerConfig(set *records.Set) outbox.WriterConfig {
 	return outbox.WriterConfig{Queue: set.Int("writer-queue"), Deadline: set.Duration("command-deadline")}
 }
@@ -38,6 +46,7 @@ func destinationDefaults(set *records.Set) destinations.Defaults {
 	return destinations.Defaults{
 		WebhookConcurrency: set.Int("webhook-concurrency"),
 		FileConcurrency:    set.Int("handler-concurrency"),
+		Rate:               set.Rate("destination-rate"),
 		Timeout:            set.Duration("delivery-timeout"),
 		RetryAfterCap:      set.Duration("retry-after-cap"),
 	}
@@ -52,4 +61,12 @@ func declared(set *records.Set) []outbox.TypeVersion {
 		}
 	}
 	return types
+}
+
+// laneChanged has the screens of a destination follow what its lane does by itself: a breaker that opens, a target that is gone, a clock that is
+// trusted again.
+func (a *Appliance) laneChanged(name outbox.HandlerName) {
+	if a.destinations != nil {
+		a.live.Destination(a.destinations.TenantOf(name), string(name), "changed")
+	}
 }

@@ -16,6 +16,7 @@ type destinationBody struct {
 	Path        string   `json:"path,omitempty" doc:"file: an absolute path in a folder that the configuration allows"`
 	Types       []string `json:"types" doc:"the event types that it gets; * stands for any characters" minItems:"1"`
 	Concurrency *int     `json:"concurrency,omitempty" minimum:"1" doc:"deliveries at once"`
+	Rate        float64  `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"attempts a second at the most; 0: the setting's"`
 	Timeout     *string  `json:"timeout,omitempty" doc:"the bound of one attempt" example:"15s"`
 	Order       *string  `json:"order,omitempty" enum:"block,skip" doc:"whether a dead letter holds back the later messages of its ordering key"`
 	Tenant      *string  `json:"tenant,omitempty" doc:"the caller's own tenant; the machine's own user may name another"`
@@ -42,7 +43,7 @@ func (s *server) destinationRoutes() {
 		if err := x.actFor(in.Tenant); err != nil {
 			return reply{}, err
 		}
-		n := destinations.NewDestination{Name: in.Name, Kind: destinations.Kind(in.Kind), URL: in.URL, Path: in.Path, Types: in.Types}
+		n := destinations.NewDestination{Name: in.Name, Kind: destinations.Kind(in.Kind), URL: in.URL, Path: in.Path, Types: in.Types, Rate: in.Rate}
 		if in.Concurrency != nil {
 			if n.Concurrency = *in.Concurrency; n.Concurrency < 1 {
 				return reply{}, mediator.Violations{{Path: "/concurrency", Message: "must be a whole number from 1"}}.

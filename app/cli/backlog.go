@@ -25,6 +25,23 @@ type indicators struct {
 	DurationP50      *float64 `json:"duration_p50"`
 	DurationP99      *float64 `json:"duration_p99"`
 	SuccessRate      *float64 `json:"success_rate"`
+	Breaker          struct {
+		State     string     `json:"state"`
+		OpenedAt  *time.Time `json:"opened_at"`
+		NextProbe *time.Time `json:"next_probe"`
+	} `json:"breaker"`
+}
+
+// hold says why a lane does not flow: it is held, or its target cannot be reached.
+func (i indicators) hold() string {
+	switch {
+	case i.Hold != "" || i.Breaker.OpenedAt == nil:
+		return firstLine(i.Hold)
+	case i.Breaker.NextProbe == nil:
+		return "unreachable since " + i.Breaker.OpenedAt.Local().Format(time.DateTime) + "; a probe is out"
+	default:
+		return "unreachable since " + i.Breaker.OpenedAt.Local().Format(time.DateTime) + "; next probe at " + i.Breaker.NextProbe.Local().Format(time.TimeOnly)
+	}
 }
 
 func backlogCommand(deps Deps) *cli.Command {
@@ -62,7 +79,7 @@ func showBacklog(out *terminal, answer json.RawMessage) error {
 		}
 		table.row(line.Handler, strconv.FormatInt(line.Pending, 10), strconv.FormatInt(line.Held, 10), failed,
 			seconds(line.OldestPendingAge), strconv.FormatInt(line.Attempts, 10), seconds(line.DurationP50), seconds(line.DurationP99),
-			share(line.SuccessRate), firstLine(line.Hold))
+			share(line.SuccessRate), line.hold())
 	}
 	return table.end()
 }

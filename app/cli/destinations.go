@@ -64,6 +64,7 @@ so must the folder of a file destination, unless it is the folder files in the d
 			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
 			&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once (default: a setting)"},
+			&cli.Float64Flag{Name: "rate", Usage: "at most this `NUMBER` of attempts a second (default: a setting)"},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long one delivery may take (default: a setting)"},
 			&cli.StringFlag{Name: "order", Usage: "what a dead letter does to the later messages of its ordering key: block or skip (default: block)"},
 		),
@@ -108,6 +109,9 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 	}
 	if c.IsSet("concurrency") {
 		body["concurrency"] = c.Int("concurrency")
+	}
+	if c.IsSet("rate") {
+		body["rate"] = c.Float64("rate")
 	}
 	if c.IsSet("timeout") {
 		body["timeout"] = c.Duration("timeout").String()

@@ -25,8 +25,10 @@ type NewDestination struct {
 	Types []string
 	// Concurrency and Timeout default to the settings', Order to block. Timeout is such as "15s".
 	Concurrency int
-	Timeout     string
-	Order       Order
+	// Rate is attempts a second at the most; 0 is the setting's.
+	Rate    float64
+	Timeout string
+	Order   Order
 }
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
@@ -75,6 +77,9 @@ func (c create) Validate() error {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
 		v.Add("/concurrency", fmt.Sprintf("must be 1 to %d", MaxConcurrency))
 	}
+	if !(c.Rate >= 0 && c.Rate <= MaxRate) {
+		v.Add("/rate", fmt.Sprintf("must be 0 to %d attempts a second", MaxRate))
+	}
 	if c.Timeout != "" {
 		if timeout, err := time.ParseDuration(c.Timeout); err != nil || timeout < MinTimeout || timeout > MaxTimeout {
 			v.Add("/timeout", "must be 1s to 5m")
@@ -102,7 +107,7 @@ func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error)
 	}
 	destination, err := mediator.Send(ctx, s.config.Mediator, create{n, s}, func(ctx context.Context, work *mediator.UnitOfWork, c create) (Destination, error) {
 		d := Destination{Name: c.Name, Tenant: work.By.Tenant, Kind: c.Kind, Types: c.Types, CreatedAt: work.Now, CreatedBy: work.By.Actor,
-			Options: Options{URL: c.URL, Path: c.Path, Concurrency: c.Concurrency, Timeout: c.Timeout, Order: c.Order}}
+			Options: Options{URL: c.URL, Path: c.Path, Concurrency: c.Concurrency, Rate: c.Rate, Timeout: c.Timeout, Order: c.Order}}
 		if c.Kind == Webhook {
 			if err := d.seal(s.config.Key, secret); err != nil {
 				return d, err

@@ -44,6 +44,7 @@ const (
 const (
 	MaxTypes        = 100
 	MaxConcurrency  = 256
+	MaxRate         = 100_000
 	MinTimeout      = time.Second
 	MaxTimeout      = 5 * time.Minute
 	MaxDestinations = 1000
@@ -66,11 +67,12 @@ type Destination struct {
 
 // Options are what a destination was created with, as stored. A zero value follows the setting.
 type Options struct {
-	URL         string `json:"url,omitempty"`
-	Path        string `json:"path,omitempty"`
-	Concurrency int    `json:"concurrency,omitempty"`
-	Timeout     string `json:"timeout,omitempty"`
-	Order       Order  `json:"order,omitempty"`
+	URL         string  `json:"url,omitempty"`
+	Path        string  `json:"path,omitempty"`
+	Concurrency int     `json:"concurrency,omitempty"`
+	Rate        float64 `json:"rate,omitempty"`
+	Timeout     string  `json:"timeout,omitempty"`
+	Order       Order   `json:"order,omitempty"`
 }
 
 // State follows from the hold.
@@ -93,6 +95,7 @@ type View struct {
 	Path        string             `json:"path,omitempty" doc:"The file that a file destination appends to."`
 	Types       []string           `json:"types" doc:"Patterns of the types that it receives."`
 	Concurrency int                `json:"concurrency"`
+	Rate        float64            `json:"rate" doc:"Attempts a second at the most; 0: no bound."`
 	Timeout     string             `json:"timeout" doc:"The bound of one attempt: 15s."`
 	Order       Order              `json:"order" enum:"block,skip" doc:"Whether a dead letter holds back the later messages of its ordering key."`
 	State       State              `json:"state" enum:"flowing,paused,disabled"`
@@ -119,7 +122,7 @@ type Deleted struct {
 func (d Destination) view(by access.Principal, defaults Defaults) View {
 	bounds := d.bounds(defaults)
 	v := View{
-		Name: d.Name, Kind: d.Kind, URL: d.Options.URL, Path: d.Options.Path, Types: d.Types, Concurrency: bounds.concurrency,
+		Name: d.Name, Kind: d.Kind, URL: d.Options.URL, Path: d.Options.Path, Types: d.Types, Concurrency: bounds.concurrency, Rate: bounds.rate,
 		Timeout: bounds.timeout.String(), Order: bounds.order, State: d.State(), Hold: d.Hold, CreatedAt: d.CreatedAt, CreatedBy: d.CreatedBy,
 		Freshness: mediator.Immediate,
 	}
@@ -145,19 +148,24 @@ func hostOf(raw string) string {
 type Defaults struct {
 	WebhookConcurrency int
 	FileConcurrency    int
+	Rate               float64
 	Timeout            time.Duration
 	RetryAfterCap      time.Duration
 }
 
 type bounds struct {
 	concurrency int
+	rate        float64
 	timeout     time.Duration
 	order       Order
 }
 
 // bounds are the options in effect. A default beyond what a destination may ask for is brought to the nearest bound.
 func (d Destination) bounds(defaults Defaults) bounds {
-	b := bounds{concurrency: d.Options.Concurrency, order: d.Options.Order, timeout: defaults.Timeout}
+	b := bounds{concurrency: d.Options.Concurrency, rate: d.Options.Rate, order: d.Options.Order, timeout: defaults.Timeout}
+	if b.rate == 0 {
+		b.rate = defaults.Rate
+	}
 	if b.concurrency == 0 {
 		b.concurrency = defaults.WebhookConcurrency
 		if d.Kind == File {

@@ -6,7 +6,6 @@ import "strings"
 const (
 	pausePrefix    = "paused by "
 	unusablePrefix = "cannot be used: "
-	gonePrefix     = "disabled: "
 )
 
 func pauseReason(actor, reason string) string {

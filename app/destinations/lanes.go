@@ -55,7 +55,7 @@ func (s *Service) flow(ctx context.Context, d Destination) {
 func (s *Service) register(ctx context.Context, d Destination) error {
 	bounds := d.bounds(s.config.Defaults)
 	handler := outbox.Handler{Name: outbox.HandlerName(d.Name), Source: "destination", Concurrency: bounds.concurrency, Timeout: bounds.timeout,
-		SkipDeadLetters: bounds.order == Skip}
+		Rate: bounds.rate, SkipDeadLetters: bounds.order == Skip, NeedsClock: d.Kind == Webhook} // signatures carry the time, and TLS needs it
 	for _, pattern := range d.Types {
 		handler.Routes = append(handler.Routes, outbox.Route{Pattern: pattern, Tenant: d.Tenant})
 	}
@@ -73,7 +73,7 @@ func (s *Service) register(ctx context.Context, d Destination) error {
 	} else if isUnusable(hold) {
 		hold = ""
 	}
-	handler.RepeatKey, handler.Outside = built.key, s.watched(d.Name, built.deliver)
+	handler.RepeatKey, handler.Outside = built.key, built.deliver
 	if err := s.config.Dispatcher.Register(ctx, handler); err != nil {
 		return fmt.Errorf("register destination %s: %w", d.Name, err)
 	}
@@ -113,29 +113,6 @@ func (s *Service) build(d Destination, bounds bounds) (integration, error) {
 		return integration{deliver: target.Deliver, key: "id", close: target.Close}, nil
 	default:
 		return integration{}, fmt.Errorf("this program does not know destinations of the kind %q", d.Kind)
-	}
-}
-
-// watched disables a destination whose target says that it is gone for good. The disabling is a command of its own, which an attempt must
-// not wait for.
-func (s *Service) watched(destination string, deliver outbox.Outside) outbox.Outside {
-	return func(ctx context.Context, d outbox.Delivery) error {
-		err := deliver(ctx, d)
-		if failure := (*outbox.Failure)(nil); errors.As(err, &failure) && failure.Class == outbox.Gone {
-			s.later.Go(func() { s.disable(destination) })
-		}
-		return err
-	}
-}
-
-// disable holds a destination until somebody resumes it.
-func (s *Service) disable(destination string) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	const reason = gonePrefix + "its target answered 410 Gone; resume it when it is back"
-	err := s.config.Dispatcher.Hold(s.ctx, outbox.HandlerName(destination), reason)
-	if err != nil && !errors.Is(err, outbox.ErrUnknownHandler) {
-		s.config.Logger.Error("a destination whose target is gone is not held", "destination", destination, "error", err)
 	}
 }
 
