@@ -66,8 +66,9 @@ func Main(ctx context.Context, build Build, args []string, in io.Reader, out, er
 		Serve: func(ctx context.Context, flags cli.ServeFlags) error {
 			return exit(serve(ctx, build, flags, errOut))
 		},
-		Socket: SocketPath,
-		In:     in, Out: out, Err: errOut,
+		Socket:  SocketPath,
+		Readers: readable,
+		In:      in, Out: out, Err: errOut,
 	}, args[min(1, len(args)):])
 }
 

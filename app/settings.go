@@ -3,7 +3,9 @@ package app
 import (
 	"math"
 
+	"github.com/posthorn/posthorn/app/cli"
 	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/lending"
 	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -50,6 +52,20 @@ func destinationDefaults(set *records.Set) destinations.Defaults {
 		Timeout:            set.Duration("delivery-timeout"),
 		RetryAfterCap:      set.Duration("retry-after-cap"),
 	}
+}
+
+// readable lists what this program can read with the records of a data folder, handlers of modules that are off included: they can be
+// switched on.
+func readable(dataDir string) ([]cli.Read, error) {
+	set, err := loadRecords(records.OverlayDir(dataDir), nil)
+	if err != nil {
+		return nil, err
+	}
+	list := []cli.Read{}
+	for _, t := range lending.Readers().Declare(declared(set)) {
+		list = append(list, cli.Read{Kind: string(t.Kind), Type: t.Type, SchemaVersion: t.SchemaVersion})
+	}
+	return list, nil
 }
 
 // declared lists the versions of the integration events that may be staged, which are also what this program can deliver.

@@ -98,11 +98,11 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 		}},
 		{"alert-dead-letters", "recover-dead-letters", "shop", func(w *world) { w.lanes = lane("shop", func(l *outbox.LaneBacklog) { l.Failed = 1 }) }},
 		{"alert-failure-rate", "recover-dead-letters", "shop", func(w *world) { w.lanes = lane("shop", func(l *outbox.LaneBacklog) { l.Success5m = rate(0.98) }) }},
-		{"alert-unclaimed", "", "gone", func(w *world) {
+		{"alert-unclaimed", "unclaimed-deliveries", "gone", func(w *world) {
 			w.lanes = lane("gone", func(l *outbox.LaneBacklog) { l.Hold, l.Pending = outbox.Unregistered, 3 })
 		}},
 		{"alert-store-outage", "store-outage", "", func(w *world) { w.down = outbox.ErrStoreIO }},
-		{"alert-size-budget", "", "", func(w *world) { w.used = 800 }},
+		{"alert-size-budget", "disk-full", "", func(w *world) { w.used = 800 }},
 	} {
 		t.Run(test.id, func(t *testing.T) {
 			t.Parallel()

@@ -130,6 +130,7 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	s.recordRoutes()
 	s.backlogRoutes()
+	s.rollbackRoutes()
 	if s.Alerts != nil {
 		s.alertRoutes()
 	}

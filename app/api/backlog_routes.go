@@ -33,6 +33,7 @@ type indicators struct {
 type lane struct {
 	Handler outbox.HandlerName `json:"handler"`
 	Hold    string             `json:"hold,omitempty" doc:"why the lane does not flow"`
+	Runbook string             `json:"runbook,omitempty" doc:"the runbook that says what to do about the hold, where nobody wanted it"`
 	Slots   int                `json:"slots" doc:"attempts that may run at once"`
 	Busy    int                `json:"busy"`
 	Width   int                `json:"width" doc:"how many slots may be used now: fewer than slots for a while after the lane was stopped"`
@@ -111,6 +112,9 @@ func ownersOf(ctx context.Context, db *bun.DB) (map[outbox.HandlerName]outbox.Te
 	return owners, rows.Err()
 }
 
+// runbooks say what to do about holds that nobody wanted.
+var runbooks = map[string]string{outbox.Unregistered: "unclaimed-deliveries", outbox.ClockUntrusted: "clock-untrusted"}
+
 // show leaves out the lanes that are not the caller's. Rates and durations of a part cannot be told from those of its lanes, so a total
 // that leaves something out has none.
 func show(b outbox.Backlog, mine func(outbox.HandlerName) bool) backlog {
@@ -138,7 +142,7 @@ func show(b outbox.Backlog, mine func(outbox.HandlerName) bool) backlog {
 }
 
 func laneOf(l outbox.LaneBacklog) lane {
-	out := lane{Handler: l.Handler, Hold: l.Hold, Slots: l.Slots, Busy: l.Busy, Width: l.Width, Rate: l.Rate, indicators: indicatorsOf(l.Indicators)}
+	out := lane{Handler: l.Handler, Hold: l.Hold, Runbook: runbooks[l.Hold], Slots: l.Slots, Busy: l.Busy, Width: l.Width, Rate: l.Rate, indicators: indicatorsOf(l.Indicators)}
 	out.Breaker.State = l.Breaker.State
 	if at := l.Breaker.OpenedAt.UTC(); !at.IsZero() {
 		out.Breaker.Since = &at

@@ -23,19 +23,21 @@ type readiness struct {
 type reason struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+	// Runbook is the record that says what to do.
+	Runbook string `json:"runbook,omitempty" doc:"the runbook that says what to do"`
 }
 
 var gates = []struct {
 	err error
 	reason
 }{
-	{outbox.ErrStoreBusy, reason{"store-busy", "Another process holds the database."}},
-	{outbox.ErrStoreFull, reason{"store-full", "The disk, or the database's size limit, has no room."}},
-	{outbox.ErrStoreIO, reason{"store-unavailable", "The database cannot be read or written."}},
-	{outbox.ErrInDoubt, reason{"in-doubt", "A commit failed in a way that leaves open whether it happened; the process ends."}},
-	{outbox.ErrCorrupt, reason{"store-damaged", "The database file is damaged."}},
-	{store.ErrReplaced, reason{"store-replaced", "The database file was removed or replaced; the process ends."}},
-	{outbox.ErrClosed, reason{"stopping", "The process is stopping."}},
+	{outbox.ErrStoreBusy, reason{"store-busy", "Another process holds the database.", "store-outage"}},
+	{outbox.ErrStoreFull, reason{"store-full", "The disk, or the database's size limit, has no room.", "disk-full"}},
+	{outbox.ErrStoreIO, reason{"store-unavailable", "The database cannot be read or written.", "store-outage"}},
+	{outbox.ErrInDoubt, reason{"in-doubt", "A commit failed in a way that leaves open whether it happened; the process ends.", "store-outage"}},
+	{outbox.ErrCorrupt, reason{"store-damaged", "The database file is damaged.", "restore"}},
+	{store.ErrReplaced, reason{"store-replaced", "The database file was removed or replaced; the process ends.", "store-outage"}},
+	{outbox.ErrClosed, reason{"stopping", "The process is stopping.", ""}},
 }
 
 func reasonOf(err error) reason {
@@ -44,7 +46,7 @@ func reasonOf(err error) reason {
 			return g.reason
 		}
 	}
-	return reason{"store-unavailable", "The store cannot be used; the log says why."}
+	return reason{"store-unavailable", "The store cannot be used; the log says why.", "store-outage"}
 }
 
 func (s *server) healthRoutes() {

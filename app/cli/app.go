@@ -79,6 +79,7 @@ func App(deps Deps) *cli.App {
 			completionCommand(deps),
 			lendingCommand(deps),
 			benchCommand(deps),
+			rollbackCheckCommand(deps),
 			versionCommand(deps),
 		},
 	}

@@ -41,6 +41,8 @@ type Deps struct {
 	OpenLocal func(ctx context.Context, dataDir, config string) (Local, error)
 	// Serve runs the appliance until the context ends, and then drains.
 	Serve func(ctx context.Context, flags ServeFlags) error
+	// Readers lists what this program reads with the records of a data folder, which need not exist.
+	Readers func(dataDir string) ([]Read, error)
 	// Socket names the unix socket of a data folder. Defaults to posthorn.sock inside it.
 	Socket func(dataDir string) string
 

@@ -3,6 +3,7 @@ import { ageNow } from "../lib/backlog.js";
 import { count, share, span } from "../lib/format.js";
 import { useNow } from "../lib/query.js";
 import { Empty } from "./copy.js";
+import { Runbook } from "./record-link.js";
 import { State } from "./state.js";
 import { Time } from "./time.js";
 import { FIRST_DESTINATION } from "./examples.js";
@@ -20,9 +21,9 @@ export function Breaker({ breaker: b }) {
     <div class="small muted">since <${Time} at=${b.since} />${b.state === "probing" ? "; one probe is out" : b.next ? html`; next probe <${Time} at=${b.next} />` : ""}</div>`;
 }
 
-export const LaneState = ({ hold, breaker }) =>
+export const LaneState = ({ hold, runbook, breaker }) =>
   hold
-    ? html`<${State} state="held" /><div class="small muted">${hold}</div>`
+    ? html`<${State} state="held" /><div class="small muted">${hold}${runbook && html` <${Runbook} id=${runbook} />`}</div>`
     : breaker.state === "closed" ? html`<${State} state="dispatched" word="Flowing" />` : html`<${Breaker} breaker=${breaker} />`;
 
 // Lanes shows every handler's queue, the ones that need somebody first.

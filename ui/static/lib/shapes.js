@@ -21,7 +21,7 @@ function indicators(i) {
 
 export function backlog(answer) {
   const lanes = (answer.handlers ?? []).map((lane) => ({
-    handler: lane.handler, hold: lane.hold ?? "", slots: lane.slots ?? 0, busy: lane.busy ?? 0, ...indicators(lane),
+    handler: lane.handler, hold: lane.hold ?? "", runbook: lane.runbook ?? "", slots: lane.slots ?? 0, busy: lane.busy ?? 0, ...indicators(lane),
     width: lane.width ?? lane.slots ?? 0, rate: lane.rate ?? 0, heldBytes: lane.held_bytes ?? null, heldEstimated: lane.held_bytes_estimated ?? false,
     breaker: { state: lane.breaker?.state ?? "closed", since: time(lane.breaker?.since), next: time(lane.breaker?.next_probe) },
   }));
