@@ -86,11 +86,10 @@ func newTestBed(t *testing.T) *bed {
 func TestChecksFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	type history struct {
-		command   *command
-		arrivals  []*arrival
-		rows      *rows
-		delivery  *row
-		secondRow *row
+		command  *command
+		arrivals []*arrival
+		rows     *rows
+		delivery *row
 	}
 	began := time.Now()
 	for name, test := range map[string]struct {

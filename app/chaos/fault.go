@@ -66,14 +66,14 @@ func prove(ctx context.Context, m *machine, f fault, cycles int, tell func(strin
 	began := time.Now()
 	defer func() { o.Seconds = time.Since(began).Seconds() }()
 	for _, n := range f.needs {
-		if err := m.able(ctx, n); err != nil {
-			o.NotRun = fmt.Sprintf("%s: %s", n, err)
+		if reason := m.able(ctx, n); reason != nil {
+			o.NotRun = fmt.Sprintf("%s: %s", n, reason)
 			return o
 		}
 	}
-	b, err := newBed(context.WithoutCancel(ctx), m, f.name, f.bed)
-	if err != nil {
-		o.Broken = err.Error()
+	b, unprepared := newBed(context.WithoutCancel(ctx), m, f.name, f.bed)
+	if unprepared != nil {
+		o.Broken = unprepared.Error()
 		return o
 	}
 	defer b.close()
@@ -100,10 +100,7 @@ func prove(ctx context.Context, m *machine, f fault, cycles int, tell func(strin
 // cycles runs them until they are done, time is up, or enough is broken.
 func (b *bed) cycles(ctx context.Context, f fault, cycles int, o *outcome, tell func(string)) error {
 	random := b.randomFor(1_000_000)
-	for i := range cycles {
-		if ctx.Err() != nil || len(b.found()) >= enough {
-			return nil
-		}
+	for i := 0; i < cycles && ctx.Err() == nil && len(b.found()) < enough; i++ {
 		before := b.commands()
 		// A cycle is not broken off: what it broke it mends.
 		fired, err := f.cycle(context.WithoutCancel(ctx), b, random)

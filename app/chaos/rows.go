@@ -19,17 +19,16 @@ import (
 
 // row is one delivery as the database keeps it, by the public schema.
 type row struct {
-	id, seq             int64
-	message             string // tenant/id
-	handler, state      string
-	attempt, charged    int
-	fence, resendOf     int64
-	class, failure      string
-	completed           int64
-	attempts            []attemptRow
-	replays             int
-	lastReplay          time.Time
-	orderKey, payloadID string
+	id, seq          int64
+	message          string // tenant/id
+	handler, state   string
+	attempt, charged int
+	fence, resendOf  int64
+	class, failure   string
+	completed        int64
+	attempts         []attemptRow
+	replays          int
+	lastReplay       time.Time
 }
 
 // attemptRow is an attempt that failed.
@@ -51,7 +50,6 @@ type rows struct {
 	deliveries []*row
 	documents  map[string]bool // tenant/collection/id
 	integrity  string
-	audits     map[string]int
 }
 
 // readRows reads a copy of the database, so that nothing here can touch the file itself.
@@ -76,7 +74,7 @@ func readRows(ctx context.Context, dataDir, scratch string, keep bool) (*rows, e
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	r := &rows{messages: map[string]string{}, documents: map[string]bool{}, audits: map[string]int{}}
+	r := &rows{messages: map[string]string{}, documents: map[string]bool{}}
 	for _, read := range []func(context.Context, *sql.DB) error{r.readMessages, r.readDeliveries, r.readAttempts, r.readReplays, r.readDocuments} {
 		if err := read(ctx, db); err != nil {
 			return nil, fmt.Errorf("read copy of the database: %w", err)
@@ -133,10 +131,10 @@ func (r *rows) readMessages(ctx context.Context, db *sql.DB) error {
 
 func (r *rows) readDeliveries(ctx context.Context, db *sql.DB) error {
 	return each(ctx, db, `SELECT d.id, d.seq, m.tenant || '/' || m.id, d.handler, d.state, d.attempt, d.charged, d.fence, coalesce(d.resend_of, 0),
-  coalesce(d.failure_class, ''), coalesce(d.last_error, ''), coalesce(d.completed_at, 0), coalesce(m.ordering_key, '')
+  coalesce(d.failure_class, ''), coalesce(d.last_error, ''), coalesce(d.completed_at, 0)
 FROM outbox_deliveries d JOIN outbox_messages m ON m.seq = d.seq ORDER BY d.id`, func(scan func(...any) error) error {
 		d := &row{}
-		err := scan(&d.id, &d.seq, &d.message, &d.handler, &d.state, &d.attempt, &d.charged, &d.fence, &d.resendOf, &d.class, &d.failure, &d.completed, &d.orderKey)
+		err := scan(&d.id, &d.seq, &d.message, &d.handler, &d.state, &d.attempt, &d.charged, &d.fence, &d.resendOf, &d.class, &d.failure, &d.completed)
 		r.deliveries = append(r.deliveries, d)
 		return err
 	})
