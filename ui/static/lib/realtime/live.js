@@ -102,7 +102,7 @@ export class Live {
 
   #deliver(message) {
     if (message.kind === "state") this.#turn(message);
-    else if (message.kind === "poll") message.topics.forEach((topic) => this.#call(topic, { why: "gap" }));
+    else if (message.kind === "gap") message.topics.forEach((topic) => this.#call(topic, { why: "gap" }));
     else if (message.type === "notification") this.#notified(message.data);
     else if (message.type === "reset") this.#lost();
     else if (message.type === "hello") this.#hello(message.data);

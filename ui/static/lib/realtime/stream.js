@@ -9,11 +9,13 @@ const HEARTBEAT = 15_000; // until the server says hello
 // Stream keeps one connection alive for a changing set of topics. It never gives up but for a refusal of access: after 401 or
 // 403, refresh() is asked once whether access can be had again.
 //
-// emit(event) receives {type, data, cursor} of each event; changed(state) {phase, since, next} whenever the state does:
+// emit(event) receives {type, data, cursor} of each event; joined(topics) those that a connection which goes on from the one before has taken
+// up anew: what became of them until now is in nobody's history, since the place in the stream is that of the other topics; changed(state) {phase, since, next} whenever the state does:
 //   phase  "connecting" | "live" | "stale" | "signed out" | "refused"
 //   since  when the screen was last known to be right, in ms; next: when the next try is due
 export class Stream {
   #topics = [];
+  #covered = new Set(); // what the latest connection that stood listened to
   #cursor;
   #backoff = new Backoff();
   #connection = null;
@@ -25,8 +27,8 @@ export class Stream {
   #began = Date.now();
   #state;
 
-  constructor({ url, refresh, emit, changed, cursor = "", since = 0 }) {
-    Object.assign(this, { url, refresh, emit, changed });
+  constructor({ url, refresh, emit, joined, changed, cursor = "", since = 0 }) {
+    Object.assign(this, { url, refresh, emit, joined, changed });
     this.#cursor = cursor;
     this.#state = { phase: since ? "stale" : "connecting", since, next: 0 };
     this.#run();
@@ -125,8 +127,9 @@ export class Stream {
     };
     this.#hush();
     heard();
+    const topics = this.#topics;
     const end = await read({
-      url: this.url, topics: this.#topics, cursor: this.#cursor, signal: abort.signal,
+      url: this.url, topics, cursor: this.#cursor, signal: abort.signal,
       on: {
         heard,
         open: () => (opened = Date.now()),
@@ -142,6 +145,7 @@ export class Stream {
           }
           bye ||= event.type === "bye";
           this.#emit(event);
+          if (event.type === "hello") this.#join(topics);
         },
       },
     });
@@ -150,6 +154,12 @@ export class Stream {
     const good = greeted && Date.now() - opened >= STOOD;
     if (good) this.#backoff.reset();
     return { ...end, stood: greeted, bye: bye && greeted, broke: good && !bye && end.how === ENDED };
+  }
+
+  #join(topics) {
+    const added = topics.filter((topic) => !this.#covered.has(topic));
+    this.#covered = new Set(topics);
+    if (added.length > 0) this.joined(added);
   }
 
   #emit(event) {

@@ -9,7 +9,8 @@ const CENSUS = 20_000;
 // connection and passes what it hears to the others, since browsers allow six connections to a host; elsewhere (a page that came
 // over plain HTTP from another machine has no locks) each tab holds its own.
 //
-// deliver receives {kind: "event", type, data, cursor} | {kind: "state", phase, since, next} | {kind: "poll", topics}.
+// deliver receives {kind: "event", type, data, cursor} | {kind: "state", phase, since, next} | {kind: "gap", topics}: these are to be
+// read again.
 export function openTransport(options) {
   return navigator.locks && globalThis.BroadcastChannel ? new Shared(options) : new Own(options);
 }
@@ -23,10 +24,11 @@ class Leader {
     this.stream = new Stream({
       url, refresh, cursor, since,
       emit: (event) => publish({ kind: "event", ...event }),
+      joined: (topics) => publish({ kind: "gap", topics }),
       changed: (state) => publish({ kind: "state", ...state }),
     });
     this.poll = setInterval(() => {
-      if (this.#polled.length > 0) publish({ kind: "poll", topics: this.#polled });
+      if (this.#polled.length > 0) publish({ kind: "gap", topics: this.#polled });
     }, POLL);
   }
 
@@ -152,7 +154,7 @@ class Shared {
   #take(message) {
     if (message.kind === "event") this.#cursor = message.cursor;
     else if (message.kind === "state") this.#state = message;
-    else if (message.kind !== "poll") return;
+    else if (message.kind !== "gap") return;
     this.deliver(message);
   }
 }
