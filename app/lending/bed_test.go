@@ -257,7 +257,7 @@ func (b *bed) giveBack(t testing.TB, copied string) error {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for range 3000 {
+	for range 12000 {
 		if ok() {
 			return
 		}
