@@ -61,6 +61,9 @@ func App(deps Deps) *cli.App {
 		Commands: []*cli.Command{
 			demoCommand(deps),
 			serveCommand(deps),
+			installCommand(deps),
+			uninstallCommand(deps),
+			schemaCommand(deps),
 			sendCommand(deps),
 			messagesCommand(deps),
 			replayCommand(deps),

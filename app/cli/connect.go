@@ -32,7 +32,7 @@ func dbFlag() cli.Flag {
 
 // dataDir is the data folder that the flags name.
 func (d Deps) dataDir(c *cli.Context) string {
-	if db := c.Path("db"); db != "" && !c.IsSet("data-dir") {
+	if db := c.Path("db"); db != "" && (!c.IsSet("data-dir") || c.Path("data-dir") == "") {
 		if resolved, err := filepath.EvalSymlinks(db); err == nil {
 			db = resolved
 		}

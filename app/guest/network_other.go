@@ -1,0 +1,6 @@
+//go:build !linux
+
+package guest
+
+// onNetwork cannot tell here.
+func onNetwork(string) bool { return false }
