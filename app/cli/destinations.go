@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -61,7 +60,7 @@ so must the folder of a file destination, unless it is the folder files in the d
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "kind", Usage: "webhook or file", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
-			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message"},
+			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
 			&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once (default: a setting)"},
 			&cli.Float64Flag{Name: "rate", Usage: "at most this `NUMBER` of attempts a second (default: a setting)"},
@@ -99,11 +98,7 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 		if c.Path("file") == "" {
 			return nil, misuse("posthorn destinations create "+name+" --kind file --file events.jsonl", "a file destination needs a file")
 		}
-		file, err := filepath.Abs(c.Path("file"))
-		if err != nil {
-			return nil, fmt.Errorf("find file: %w", err)
-		}
-		body["path"] = file
+		body["path"] = c.Path("file") // a relative one lies in the data folder's own folder for files
 	default:
 		return nil, misuse("", "the kind of a destination is webhook or file")
 	}
