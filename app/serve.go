@@ -46,6 +46,9 @@ func Serve(ctx context.Context, options Options, readyFile string) (err error) {
 	}
 	options.LockWait = serveLockWait
 	a, err := Open(ctx, options)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // it was told to stop before it was ready
+	}
 	if err != nil {
 		return err
 	}

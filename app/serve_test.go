@@ -294,3 +294,19 @@ func TestForeignHostsAreRefusedOnTheNetwork(t *testing.T) {
 		t.Errorf("%d, want 421", answer.StatusCode)
 	}
 }
+
+func TestStopBeforeReadyIsNoFailure(t *testing.T) {
+	t.Parallel()
+	// The context ends before the start, or at some place in it.
+	for _, after := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
+		options := testOptions(t, t.TempDir())
+		options.Config.Listen = "127.0.0.1:0"
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(after, cancel)
+		if err := Serve(ctx, options, ""); err != nil {
+			t.Errorf("told to stop after %s: %v", after, err)
+		}
+		timer.Stop()
+		cancel()
+	}
+}

@@ -159,6 +159,9 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	}
 	d.mu.Unlock()
 	if err := d.recover(ctx, handlers); err != nil {
+		d.mu.Lock()
+		d.started = false // there is nothing to stop
+		d.mu.Unlock()
 		return fmt.Errorf("start dispatcher: %w", err)
 	}
 	d.config.Writer.OnCommit(d.Wake)

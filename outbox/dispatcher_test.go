@@ -125,3 +125,27 @@ func TestOrderingKeyIsKeptAcrossRetries(t *testing.T) {
 		last[d.Message.OrderingKey] = d.Message.Seq
 	}
 }
+
+// TestStopAfterAStartThatFailed: a program that is told to stop while it starts must come to its end in good order.
+func TestStopAfterAStartThatFailed(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	d, err := NewDispatcher(Config{Writer: b.writer, Read: b.read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Start with a context that has ended: %v", err)
+	}
+	if err := d.Stop(t.Context()); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	if err := d.Start(t.Context()); err != nil {
+		t.Errorf("a second Start: %v", err)
+	}
+	if err := d.Stop(t.Context()); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
