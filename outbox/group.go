@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/posthorn/posthorn/outbox/mutant"
@@ -302,6 +303,10 @@ func (w *Writer) abandon() {
 	w.answerRefused()
 }
 
+// stillWriting is in SQLite's refusal of a COMMIT while the rows of a write are open. Its code is that of a lock held by another process,
+// after which a sender would try again in vain.
+const stillWriting = "SQL statements in progress"
+
 // commit commits the group and answers it.
 func (w *Writer) commit() {
 	g, conn := &w.group, &w.conn
@@ -336,8 +341,8 @@ func (w *Writer) commit() {
 	}
 	code, found := sqliteCode(err)
 	switch {
-	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone):
-		// It has not reached SQLite: a command ended the sql.Tx without its transaction.
+	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone), primary(code) == sqlite3.SQLITE_BUSY && strings.Contains(err.Error(), stillWriting):
+		// A command ended the sql.Tx without its transaction, so that this has not reached SQLite; or it left rows of a write open.
 		if len(g.kept) == 1 {
 			g.kept[0].answer(fmt.Errorf("%w: %w", ErrTxLost, err))
 			g.kept = g.kept[:0]

@@ -60,7 +60,7 @@ func (c *waiting) start() bool {
 	return true
 }
 
-// run calls the command. A panic becomes its error.
+// run calls the command. A panic becomes its error; an end of the goroutine goes on, with errCommandExited left behind.
 func (c *waiting) run(tx *Tx, logger *slog.Logger) {
 	ctx := &commandContext{Context: c.ctx}
 	finished := false
@@ -75,7 +75,7 @@ func (c *waiting) run(tx *Tx, logger *slog.Logger) {
 			logger.Error("command panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			return
 		}
-		c.err = ErrCommandExited
+		c.err = errCommandExited
 	}()
 	c.err = c.fn(ctx, tx)
 	finished = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,6 +104,9 @@ func NewWriter(db *bun.DB, cfg WriterConfig) (*Writer, error) {
 
 // Do runs a command and answers once its outcome is certain. When ctx ends before the command is started, the command is never
 // run; once it is started, Do waits for its end. A command whose context has no deadline gets WriterConfig.Deadline.
+//
+// A command that ends its goroutine, as t.FailNow does, is undone, and Do ends the goroutine of its sender likewise, whichever of the two
+// ran it: what never returned is not taken for an answer.
 func (w *Writer) Do(ctx context.Context, fn Command) error {
 	return w.send(ctx, fn, asQueued)
 }
@@ -225,6 +229,9 @@ func (w *Writer) send(ctx context.Context, fn Command, rank rank) error {
 func (w *Writer) finish(c *waiting) error {
 	err, after := c.err, c.after
 	w.recycle(c)
+	if err == errCommandExited { //nolint:errorlint // the mark itself, never an error that a command made of it
+		runtime.Goexit()
+	}
 	if err == nil {
 		for _, fn := range after {
 			w.callback("after-commit function panicked", fn)

@@ -33,9 +33,11 @@ var (
 	ErrTxOwned = errors.New("the transaction belongs to the writer; return an error to roll the command back")
 	// ErrCommandPanicked is answered to a command that panicked.
 	ErrCommandPanicked = errors.New("the command panicked")
-	// ErrCommandExited is answered to a command that ended its goroutine (runtime.Goexit, or FailNow in a test).
-	ErrCommandExited = errors.New("the command ended its goroutine")
 )
+
+// errCommandExited marks a command that ended its goroutine (runtime.Goexit, or FailNow in a test). Nobody is answered it: the sender's
+// goroutine ends too.
+var errCommandExited = errors.New("the command ended its goroutine")
 
 // Ends: the writer has stopped for good and answers nothing but this.
 var (

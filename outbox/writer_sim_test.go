@@ -149,7 +149,7 @@ func TestWriterSimulation(t *testing.T) {
 			})
 		}()
 		<-started
-		errs := make([]error, len(plans))
+		errs := slices.Repeat([]error{errNoAnswer}, len(plans))
 		late, expire := context.WithCancelCause(t.Context())
 		defer expire(nil)
 		var wg sync.WaitGroup

@@ -126,9 +126,12 @@ func together(t *testing.T, w *outbox.Writer, commands ...outbox.Command) []erro
 	return sentTogether(t, w, senders...)
 }
 
+// errNoAnswer stands for the answer of a command whose sender's goroutine has ended.
+var errNoAnswer = errors.New("its sender was not answered")
+
 func sentTogether(t *testing.T, w *outbox.Writer, senders ...func() error) []error {
 	t.Helper()
-	errs := make([]error, len(senders))
+	errs := slices.Repeat([]error{errNoAnswer}, len(senders))
 	started, held := make(chan struct{}), make(chan struct{})
 	holding := make(chan error, 1)
 	go func() {
@@ -156,104 +159,107 @@ func sentTogether(t *testing.T, w *outbox.Writer, senders ...func() error) []err
 
 var errBusiness = errors.New("refused by a rule")
 
+// misdeeds are commands that do what none may, and how each is answered.
+var misdeeds = []struct {
+	name    string
+	command outbox.Command
+	want    error // nil: any error
+	rerun   bool  // the neighbours run again, each alone
+}{
+	{"business error", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), errBusiness)
+	}, errBusiness, false},
+	{"constraint", func(ctx context.Context, tx *outbox.Tx) error {
+		if err := insertRow(ctx, tx, 50); err != nil {
+			return err
+		}
+		return plain(ctx, tx, "INSERT INTO ledger(id, amount) VALUES (51, -1)")
+	}, nil, false},
+	{"panic", func(ctx context.Context, tx *outbox.Tx) error {
+		if err := insertRow(ctx, tx, 50); err != nil {
+			return err
+		}
+		panic("out of order")
+	}, outbox.ErrCommandPanicked, false},
+	{"ends its goroutine", func(ctx context.Context, tx *outbox.Tx) error {
+		if err := insertRow(ctx, tx, 50); err != nil {
+			return err
+		}
+		runtime.Goexit()
+		return nil
+	}, errNoAnswer, true},
+	{"OR ROLLBACK", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT OR ROLLBACK INTO ledger(id, amount) VALUES (51, -1)"))
+	}, nil, true},
+	{"OR ROLLBACK, swallowed", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = plain(ctx, tx, "INSERT OR ROLLBACK INTO ledger(id, amount) VALUES (51, -1)")
+		_ = insertRow(ctx, tx, 50) // outside any transaction, were it not refused
+		return nil
+	}, outbox.ErrTxLost, true},
+	{"COMMIT", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "COMMIT"))
+	}, nil, true},
+	{"COMMIT, swallowed, and BEGIN", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = insertRow(ctx, tx, 50)
+		_ = plain(ctx, tx, "COMMIT")
+		_ = plain(ctx, tx, "BEGIN")
+		_ = insertRow(ctx, tx, 51)
+		return nil
+	}, outbox.ErrTxLost, true},
+	{"ROLLBACK", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = insertRow(ctx, tx, 50)
+		return plain(ctx, tx, "ROLLBACK")
+	}, outbox.ErrTxLost, true},
+	{"ROLLBACK and BEGIN", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = insertRow(ctx, tx, 50)
+		_ = plain(ctx, tx, "ROLLBACK; BEGIN")
+		return insertRow(ctx, tx, 51)
+	}, outbox.ErrTxLost, true},
+	{"ROLLBACK, COMMIT of its own", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = plain(ctx, tx, "ROLLBACK; BEGIN IMMEDIATE")
+		_ = insertRow(ctx, tx, 50)
+		return plain(ctx, tx, "COMMIT")
+	}, nil, true},
+	{"Commit of the sql.Tx", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = insertRow(ctx, tx, 50)
+		_ = tx.Tx.Commit()
+		return nil
+	}, outbox.ErrTxLost, true},
+	{"Rollback of the sql.Tx", func(ctx context.Context, tx *outbox.Tx) error {
+		_ = insertRow(ctx, tx, 50)
+		return tx.Tx.Rollback()
+	}, outbox.ErrTxLost, true},
+	{"Commit of the Tx", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), tx.Commit())
+	}, outbox.ErrTxOwned, false},
+	{"SQL error", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT INTO nowhere VALUES (1)"))
+	}, nil, true},
+	{"SQL error behind a constraint", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(plain(ctx, tx, "INSERT INTO ledger(id, amount) VALUES (51, -1)"), plain(ctx, tx, "INSERT INTO nowhere VALUES (1)"))
+	}, nil, true},
+	{"rows left open in a write", func(ctx context.Context, tx *outbox.Tx) error {
+		rows, err := tx.Tx.Tx.QueryContext(ctx, "INSERT INTO ledger(id, amount) VALUES (50, 1), (51, 1) RETURNING id") //nolint:rowserrcheck,sqlclosecheck // the mistake under test
+		if err != nil {
+			return err
+		}
+		rows.Next()
+		return nil
+	}, outbox.ErrTxLost, true},
+	{"interrupted by a context of its own", func(ctx context.Context, tx *outbox.Tx) error {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		return plain(ctx, tx, `INSERT INTO ledger WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n) SELECT i, 1 FROM n`)
+	}, context.DeadlineExceeded, true},
+	{"deferred foreign key", func(ctx context.Context, tx *outbox.Tx) error {
+		return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT INTO child VALUES (1, 99)"))
+	}, nil, true},
+}
+
 // TestWriterKeepsNeighbours sends one command that misbehaves between two that do not.
 func TestWriterKeepsNeighbours(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		command outbox.Command
-		want    error // nil: any error
-		rerun   bool  // the neighbours run again, each alone
-	}{
-		{"business error", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), errBusiness)
-		}, errBusiness, false},
-		{"constraint", func(ctx context.Context, tx *outbox.Tx) error {
-			if err := insertRow(ctx, tx, 50); err != nil {
-				return err
-			}
-			return plain(ctx, tx, "INSERT INTO ledger(id, amount) VALUES (51, -1)")
-		}, nil, false},
-		{"panic", func(ctx context.Context, tx *outbox.Tx) error {
-			if err := insertRow(ctx, tx, 50); err != nil {
-				return err
-			}
-			panic("out of order")
-		}, outbox.ErrCommandPanicked, false},
-		{"ends its goroutine", func(ctx context.Context, tx *outbox.Tx) error {
-			if err := insertRow(ctx, tx, 50); err != nil {
-				return err
-			}
-			runtime.Goexit()
-			return nil
-		}, outbox.ErrCommandExited, true},
-		{"OR ROLLBACK", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT OR ROLLBACK INTO ledger(id, amount) VALUES (51, -1)"))
-		}, nil, true},
-		{"OR ROLLBACK, swallowed", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = plain(ctx, tx, "INSERT OR ROLLBACK INTO ledger(id, amount) VALUES (51, -1)")
-			_ = insertRow(ctx, tx, 50) // outside any transaction, were it not refused
-			return nil
-		}, outbox.ErrTxLost, true},
-		{"COMMIT", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "COMMIT"))
-		}, nil, true},
-		{"COMMIT, swallowed, and BEGIN", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = insertRow(ctx, tx, 50)
-			_ = plain(ctx, tx, "COMMIT")
-			_ = plain(ctx, tx, "BEGIN")
-			_ = insertRow(ctx, tx, 51)
-			return nil
-		}, outbox.ErrTxLost, true},
-		{"ROLLBACK", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = insertRow(ctx, tx, 50)
-			return plain(ctx, tx, "ROLLBACK")
-		}, outbox.ErrTxLost, true},
-		{"ROLLBACK and BEGIN", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = insertRow(ctx, tx, 50)
-			_ = plain(ctx, tx, "ROLLBACK; BEGIN")
-			return insertRow(ctx, tx, 51)
-		}, outbox.ErrTxLost, true},
-		{"ROLLBACK, COMMIT of its own", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = plain(ctx, tx, "ROLLBACK; BEGIN IMMEDIATE")
-			_ = insertRow(ctx, tx, 50)
-			return plain(ctx, tx, "COMMIT")
-		}, nil, true},
-		{"Commit of the sql.Tx", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = insertRow(ctx, tx, 50)
-			_ = tx.Tx.Commit()
-			return nil
-		}, outbox.ErrTxLost, true},
-		{"Rollback of the sql.Tx", func(ctx context.Context, tx *outbox.Tx) error {
-			_ = insertRow(ctx, tx, 50)
-			return tx.Tx.Rollback()
-		}, outbox.ErrTxLost, true},
-		{"Commit of the Tx", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), tx.Commit())
-		}, outbox.ErrTxOwned, false},
-		{"SQL error", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT INTO nowhere VALUES (1)"))
-		}, nil, true},
-		{"SQL error behind a constraint", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(plain(ctx, tx, "INSERT INTO ledger(id, amount) VALUES (51, -1)"), plain(ctx, tx, "INSERT INTO nowhere VALUES (1)"))
-		}, nil, true},
-		{"rows left open in a write", func(ctx context.Context, tx *outbox.Tx) error {
-			rows, err := tx.Tx.Tx.QueryContext(ctx, "INSERT INTO ledger(id, amount) VALUES (50, 1), (51, 1) RETURNING id") //nolint:rowserrcheck,sqlclosecheck // the mistake under test
-			if err != nil {
-				return err
-			}
-			rows.Next()
-			return nil
-		}, outbox.ErrTxLost, true},
-		{"interrupted by a context of its own", func(ctx context.Context, tx *outbox.Tx) error {
-			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			defer cancel()
-			return plain(ctx, tx, `INSERT INTO ledger WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n) SELECT i, 1 FROM n`)
-		}, context.DeadlineExceeded, true},
-		{"deferred foreign key", func(ctx context.Context, tx *outbox.Tx) error {
-			return errors.Join(insertRow(ctx, tx, 50), plain(ctx, tx, "INSERT INTO child VALUES (1, 99)"))
-		}, nil, true},
-	} {
+	for _, c := range misdeeds {
 		for _, position := range []int{0, 1, 2} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, position), func(t *testing.T) {
 				t.Parallel()
@@ -297,6 +303,35 @@ func TestWriterKeepsNeighbours(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWriterAlone sends each misdeed to an idle writer, which runs it on its sender's goroutine, and to one that is just being started.
+func TestWriterAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range misdeeds {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "w.db")
+			w := startWriter(t, openWriterFile(t, path), outbox.WriterConfig{})
+			for i := range 3 {
+				answer := make(chan error, 1)
+				go func() {
+					err := errNoAnswer
+					defer func() { answer <- err }()
+					err = w.Do(context.Background(), c.command)
+				}()
+				if got := <-answer; got == nil || c.want != nil && !errors.Is(got, c.want) {
+					t.Errorf("the command was answered %v, want %v", got, c.want)
+				}
+				if err := w.Do(t.Context(), insert(i)); err != nil {
+					t.Errorf("next command: %v", err)
+				}
+			}
+			if got := ledger(t, path); !slices.Equal(got, []int{0, 1, 2}) {
+				t.Errorf("the file holds %v, want [0 1 2]", got)
+			}
+		})
 	}
 }
 
