@@ -113,7 +113,11 @@ type violation struct {
 	Sentence  string `json:"sentence"`
 }
 
+// violate notes a broken promise. What is seen once somebody has ended the proof by hand may be of that hand's making, and is not judged.
 func (b *bed) violate(invariant, format string, args ...any) {
+	if b.machine.stopped.Load() {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if v := (violation{invariant, fmt.Sprintf(format, args...)}); !slices.Contains(b.violations, v) {

@@ -65,7 +65,7 @@ func TestNotRunIsNotPassed(t *testing.T) {
 // newTestBed is a bed without a program: for the checks.
 func newTestBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{journals: t.TempDir(), bound: retryBound, destinations: standard(), loose: map[int]bool{}, letters: map[string]letter{}, seed: 1}
+	b := &bed{machine: &machine{}, journals: t.TempDir(), bound: retryBound, destinations: standard(), loose: map[int]bool{}, letters: map[string]letter{}, seed: 1}
 	var err error
 	if b.ledger, err = newLedger(filepath.Join(b.journals, "commands.jsonl")); err != nil {
 		t.Fatal(err)
@@ -176,5 +176,62 @@ func TestMisdeeds(t *testing.T) {
 				t.Errorf("%q is seen as %d, not %d", m, status, want)
 			}
 		})
+	}
+}
+
+// TestEveryFaultGetsItsTurn: however much a fault would like to take, those behind it keep their part of the time.
+func TestEveryFaultGetsItsTurn(t *testing.T) {
+	t.Parallel()
+	waiting := []*turn{
+		{fault: fault{name: "greedy", seconds: 100}, planned: 300},
+		{fault: fault{name: "slow", seconds: 50}, planned: 60},
+		{fault: fault{name: "half done", seconds: 100}, planned: 10, outcome: outcome{Fired: 5}},
+	}
+	if got := share(10*time.Minute, waiting); got != 5*time.Minute {
+		t.Errorf("the first of three gets %s", got)
+	}
+	if got := share(10*time.Minute, waiting[1:]); got != 5*time.Minute {
+		t.Errorf("the first of two gets %s", got)
+	}
+	if got := share(time.Minute, waiting[2:]); got != time.Minute {
+		t.Errorf("the last gets %s", got)
+	}
+	for _, f := range faults() {
+		if f.cycles[normal] == 0 || f.seconds <= 0 {
+			t.Errorf("%s has %d cycles and %v seconds in the normal profile", f.name, f.cycles[normal], f.seconds)
+		}
+	}
+}
+
+// TestShortIsNotPassed: a number that was not reached, of a fault or of all together, is told and ends the proof with a code of its own.
+func TestShortIsNotPassed(t *testing.T) {
+	t.Parallel()
+	r := &report{}
+	r.add(outcome{Fault: "kill", Planned: 300, Cycles: 250, Fired: 249, Short: "the time was up", Figures: map[string]int{"target faults": 7}})
+	r.add(outcome{Fault: "power-cut", Planned: 60, NotRun: "reflinked images: no"})
+	r.measure([]goal{{Name: "kills", Want: 300, faults: []string{"kill"}}, {Name: "power cuts", Want: 60, faults: []string{"power-cut"}}, {Name: "target faults", Want: 7}})
+	var out bytes.Buffer
+	if err := r.table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"SHORT (the time was up)", "SHORT    249 kills of 300", "not run  0 power cuts of 60", "reached  7 target faults of 7", "2 numbers were not reached"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if r.code() != exitShort {
+		t.Errorf("the code is %d", r.code())
+	}
+}
+
+// TestEndedByHandIsNotJudged: what is seen after somebody ended the proof is no violation.
+func TestEndedByHandIsNotJudged(t *testing.T) {
+	t.Parallel()
+	b := newTestBed(t)
+	b.violate("loss", "before")
+	b.machine.stopped.Store(true)
+	b.violate("recovery", "after")
+	if len(b.violations) != 1 || b.violations[0].Sentence != "before" {
+		t.Errorf("found %v", b.violations)
 	}
 }

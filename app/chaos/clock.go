@@ -267,7 +267,7 @@ func (m *machine) probeClock(ctx context.Context) error {
 	k.offset.Store(int64(-24 * time.Hour))
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, m.binary, "version")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: m.user}
+	cmd.SysProcAttr = apart(m.user)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := k.start(cmd); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (m *machine) probeClock(ctx context.Context) error {
 func clockFaults() []fault {
 	k := &clock{}
 	return []fault{{name: "clock-jump", about: "the wall clock jumps by a day, by years, to 1970, under load and at a start: nothing early, stuck or purged", needs: []need{needClock},
-		cycles: [3]int{3, 8, 80}, bed: options{start: k.start}, cycle: k.jump}}
+		cycles: [3]int{3, 8, 80}, seconds: 30, bed: options{start: k.start}, cycle: k.jump}}
 }
 
 // jump sets the clock while attempts are under way; every other time the program finds it so when it starts.

@@ -34,6 +34,7 @@ func (b *bed) inject(calls, what string, only ...string) (*injection, error) {
 		args = append(args, "-P", path)
 	}
 	i := &injection{cmd: exec.Command("strace", args...), path: file.Name(), done: make(chan struct{})}
+	i.cmd.SysProcAttr = apart(nil)
 	if err := i.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start strace: %w", err)
 	}

@@ -15,13 +15,13 @@ import (
 
 func killFaults() []fault {
 	return []fault{
-		{name: "kill", about: "SIGKILL at random under load", cycles: [3]int{25, 300, 3000}, cycle: killAtRandom},
-		{name: "kill-fsync", about: "SIGKILL at the n-th fsync", needs: []need{needTrace}, cycles: [3]int{4, 15, 200}, cycle: killAt("fsync,fdatasync", 12)},
-		{name: "kill-connect", about: "SIGKILL at the n-th connect", needs: []need{needTrace}, cycles: [3]int{2, 10, 100}, cycle: killAt("connect", 3)},
-		{name: "kill-slow-disk", about: "SIGKILL while each fsync takes 25 ms", needs: []need{needTrace}, cycles: [3]int{4, 10, 100}, cycle: killSlow},
-		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 2, 20},
+		{name: "kill", about: "SIGKILL at random under load", cycles: [3]int{25, 250, 3000}, seconds: 110, cycle: killAtRandom},
+		{name: "kill-fsync", about: "SIGKILL at the n-th fsync", needs: []need{needTrace}, cycles: [3]int{4, 25, 200}, seconds: 35, cycle: killAt("fsync,fdatasync", 12)},
+		{name: "kill-connect", about: "SIGKILL at the n-th connect", needs: []need{needTrace}, cycles: [3]int{2, 15, 100}, seconds: 10, cycle: killAt("connect", 3)},
+		{name: "kill-slow-disk", about: "SIGKILL while each fsync takes 25 ms", needs: []need{needTrace}, cycles: [3]int{4, 10, 100}, seconds: 9, cycle: killSlow},
+		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 2, 20}, seconds: 20,
 			bed: options{bound: poisonBound}, cycle: killByMessage},
-		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, bed: options{destinations: crowd()}, cycle: killCrowd, unfinished: true},
+		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, seconds: 20, bed: options{destinations: crowd()}, cycle: killCrowd, unfinished: true},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,9 @@ type machine struct {
 	seed   uint64
 	keep   bool
 	user   *syscall.Credential // whom the program runs as; nil: whoever runs this
+
+	// stopped: somebody has ended the proof by hand.
+	stopped atomic.Bool
 
 	mu     sync.Mutex
 	probed map[need]error
@@ -139,11 +143,18 @@ func (m *machine) probeImage() error {
 	return i.swap()
 }
 
+// apart has a process lead a group of its own: what somebody does to end the proof, at a terminal or otherwise, must not reach it too.
+func apart(user *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Credential: user}
+}
+
 // tool runs a program of the system.
 func tool(name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.SysProcAttr = apart(nil)
+	out, err := cmd.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s is not installed", name)
 	}

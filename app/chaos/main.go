@@ -16,6 +16,13 @@ import (
 	"time"
 )
 
+// What a proof ends with.
+const (
+	exitBroken = 1 // a promise was broken, or a seeded bug was missed
+	exitUsage  = 2 // it could not be begun
+	exitShort  = 3 // nothing was broken, but a number was not reached: that is no pass
+)
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -46,7 +53,7 @@ func parse(args []string, errOut io.Writer) (flags, error) {
 	set.StringVar(&f.name, "profile", "normal", "how much: brief, normal or long")
 	only := set.String("fault", "", "only these faults, with commas between them")
 	set.IntVar(&f.cycles, "cycles", 0, "so many cycles of each fault, whatever the profile says")
-	set.DurationVar(&f.limit, "limit", 0, "end after this time; by default 10 m for normal, and never for long")
+	set.DurationVar(&f.limit, "limit", 0, "end after this time; by default 9 m 30 s for normal, and never for long")
 	set.StringVar(&f.binary, "binary", "", "the posthorn to prove; by default it is built")
 	set.Uint64Var(&f.seed, "seed", 0, "repeat the chances of an earlier run; by default new ones")
 	set.BoolVar(&f.json, "json", false, "print JSON")
@@ -63,7 +70,7 @@ func parse(args []string, errOut io.Writer) (flags, error) {
 	case "normal":
 		f.profile = normal
 		if f.limit == 0 {
-			f.limit = 10 * time.Minute
+			f.limit = 9*time.Minute + 30*time.Second
 		}
 	case "long":
 		f.profile = long
@@ -91,7 +98,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	f, err := parse(args, errOut)
 	if err != nil {
 		fmt.Fprintln(errOut, "chaos:", err)
-		return 2
+		return exitUsage
 	}
 	if f.list {
 		for _, x := range faults() {
@@ -99,29 +106,26 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		}
 		return 0
 	}
-	var broken bool
+	var code int
 	if f.mutants {
-		broken, err = proveMutants(ctx, f, out, errOut)
+		code, err = proveMutants(ctx, f, out, errOut)
 	} else {
-		broken, err = proveAll(ctx, f, out, errOut)
+		code, err = proveAll(ctx, f, out, errOut)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		fmt.Fprintln(errOut, "chaos:", err)
-		return 2
-	case broken:
-		return 1
+		return exitUsage
 	}
-	return 0
+	return code
 }
 
 // proveAll runs the profile.
-func proveAll(ctx context.Context, f flags, out, errOut io.Writer) (broken bool, err error) {
+func proveAll(ctx context.Context, f flags, out, errOut io.Writer) (code int, err error) {
 	tell := teller(errOut)
 	tell("building posthorn")
 	m, err := newMachine(ctx, f.binary, f.seed, "")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	m.keep = f.keep
 	defer func() {
@@ -129,26 +133,29 @@ func proveAll(ctx context.Context, f flags, out, errOut io.Writer) (broken bool,
 			err = closeErr
 		}
 	}()
-	if f.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.limit)
-		defer cancel()
-	}
+	// A second signal ends this at once.
+	defer context.AfterFunc(ctx, func() {
+		m.stopped.Store(true)
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+	})()
 	began := time.Now()
 	r := &report{Profile: f.name, Seed: f.seed}
+	var turns []*turn
 	for _, x := range faults() {
 		cycles := x.cycles[f.profile]
 		if f.cycles > 0 {
 			cycles = f.cycles
 		}
-		if len(f.faults) > 0 && !slices.Contains(f.faults, x.name) || cycles == 0 {
-			continue
+		if cycles > 0 && (len(f.faults) == 0 || slices.Contains(f.faults, x.name)) {
+			turns = append(turns, &turn{fault: x, planned: cycles})
 		}
-		if ctx.Err() != nil {
-			r.add(outcome{Fault: x.name, About: x.about, Planned: cycles, NotRun: "the time was up"})
-			continue
-		}
-		r.add(prove(ctx, m, x, cycles, tell))
+	}
+	takeTurns(ctx, m, turns, f.limit, tell)
+	for _, t := range turns {
+		r.add(t.outcome)
+	}
+	if f.profile == normal && len(f.faults) == 0 && f.cycles == 0 {
+		r.measure(goals)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	tell("")
@@ -160,7 +167,7 @@ func proveAll(ctx context.Context, f flags, out, errOut io.Writer) (broken bool,
 	} else {
 		err = r.table(out)
 	}
-	return r.Broken > 0, err
+	return r.code(), err
 }
 
 // teller shows progress: one line that is written over on a terminal, a line now and then elsewhere.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -59,14 +60,15 @@ type trialOutcome struct {
 }
 
 // proveMutants runs every seeded bug against its faults. It is broken when one is missed, or when the control is caught.
-func proveMutants(ctx context.Context, f flags, out, errOut io.Writer) (broken bool, err error) {
+func proveMutants(ctx context.Context, f flags, out, errOut io.Writer) (code int, err error) {
 	tell := teller(errOut)
 	tell("building posthorn with its seeded bugs")
 	m, err := newMachine(ctx, f.binary, f.seed, "mutants")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	m.keep = f.keep
+	defer context.AfterFunc(ctx, func() { m.stopped.Store(true) })()
 	defer func() {
 		if closeErr := m.close(); err == nil {
 			err = closeErr
@@ -88,7 +90,12 @@ func proveMutants(ctx context.Context, f flags, out, errOut io.Writer) (broken b
 			continue
 		}
 		t := tryMutant(ctx, m, x, f.cycles, func(text string) { tell(x.name + ": " + text) })
-		broken = broken || t.Caught != (x.name != control) && t.NotRun == ""
+		if ctx.Err() != nil {
+			return exitShort, errors.Join(errors.New("ended by hand"), printMutants(out, table))
+		}
+		if t.Caught != (x.name != control) && t.NotRun == "" {
+			code = exitBroken
+		}
 		table = append(table, t)
 	}
 	tell("")
@@ -97,9 +104,9 @@ func proveMutants(ctx context.Context, f flags, out, errOut io.Writer) (broken b
 		if err == nil {
 			_, err = fmt.Fprintf(out, "%s\n", text)
 		}
-		return broken, err
+		return code, err
 	}
-	return broken, printMutants(out, table)
+	return code, printMutants(out, table)
 }
 
 // tryMutant runs faults until one of them catches the bug.

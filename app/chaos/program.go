@@ -49,7 +49,7 @@ func (p *program) environment() []string {
 func (p *program) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.binary, append(args, "--data-dir", p.dir)...)
 	cmd.Env, cmd.Dir = p.environment(), "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.user, Pdeathsig: 0}
+	cmd.SysProcAttr = apart(p.user)
 	return cmd
 }
 

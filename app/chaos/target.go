@@ -39,9 +39,9 @@ func targetFaults() []fault {
 		{name: "nowhere", tenant: mainTenant, types: "order-*", url: "https://no-such-host.invalid/", endless: true},
 	}
 	return []fault{
-		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 60, 600}, bed: options{destinations: beds, workers: 12}, cycle: enduring},
-		{name: "bad-tls", about: "a target whose certificate nobody vouches for", cycles: [3]int{0, 2, 10}, bed: options{destinations: standard()}, cycle: badTLS},
-		{name: "gone", about: "410: the destination is disabled and its backlog held", cycles: [3]int{0, 2, 10}, cycle: goneAndBack},
+		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 40, 600}, seconds: 45, bed: options{destinations: beds, workers: 12}, cycle: enduring},
+		{name: "bad-tls", about: "a target whose certificate nobody vouches for", cycles: [3]int{0, 2, 10}, seconds: 4, bed: options{destinations: standard()}, cycle: badTLS},
+		{name: "gone", about: "410: the destination is disabled and its backlog held", cycles: [3]int{0, 2, 10}, seconds: 7, cycle: goneAndBack},
 	}
 }
 
