@@ -183,7 +183,7 @@ func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err err
 	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
 		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"), Foreign: a.foreignPoll(set),
 		Breaker: breakerPolicy(set), BuildDate: a.options.Build.date(), Observe: a.live.Deliveries, ObserveLane: a.laneChanged,
-		Measure: a.metrics.Observe})
+		Measure: a.metrics.Observe, Check: a.declarations.check})
 	if err != nil {
 		return fmt.Errorf("prepare delivery: %w", err)
 	}

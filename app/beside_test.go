@@ -52,7 +52,7 @@ func number(t *testing.T, db *sql.DB, query string) (n int64) {
 	return n
 }
 
-const pay = `INSERT INTO orders(paid) VALUES (1); INSERT INTO outbox_messages(type, payload) VALUES ('parcel-sent', '{"parcel":"P-1","carrier":"north"}')`
+const pay = `INSERT INTO orders(paid) VALUES (1); INSERT INTO outbox_messages(type, payload) VALUES ('parcel-sent', '{"parcel":"P-1","carrier":"north","sent_at":"2026-01-31T09:30:00Z"}')`
 
 // receiver counts webhooks.
 func receiver(t *testing.T) (url string, ids chan string) {
@@ -264,5 +264,39 @@ func TestDatabasesThatCannotBeServed(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), besideOptions(t, filepath.Join(t.TempDir(), "none.db"))); !errors.Is(err, store.ErrMissing) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// TestPayloadsThatBreakTheirSchema: what another program staged is a dead letter that says where it is wrong, and holds up nothing.
+func TestPayloadsThatBreakTheirSchema(t *testing.T) {
+	t.Parallel()
+	path, db := shopDB(t)
+	url, ids := receiver(t)
+	a := open(t, besideOptions(t, path))
+	createShop(t, a, url)
+	const stage = `INSERT INTO outbox_messages(id, type, payload) VALUES (?, 'parcel-sent', ?)`
+	for id, payload := range map[string]any{
+		"breaks":   `{"parcel":"P-1","carrier":7,"sent_at":"2026-01-31T09:30:00Z"}`,
+		"lacks":    `{"parcel":"P-1"}`,
+		"no-json":  "parcel P-1 is on its way",
+		"empty":    "",
+		"bytes":    []byte{0xff, 0x00, 0xfe},
+		"repeated": `{"parcel":"P-1","parcel":"P-2","carrier":"north","sent_at":"2026-01-31T09:30:00Z"}`,
+	} {
+		must(t, db, stage, id, payload)
+	}
+	must(t, db, pay)
+	<-ids
+	for id, says := range map[string]string{"breaks": "/carrier", "lacks": "carrier", "no-json": "must be JSON", "empty": "must be JSON", "bytes": "must be UTF-8", "repeated": "repeated"} {
+		eventually(t, id+" is given up", func() bool {
+			return number(t, db, `SELECT count(*) FROM outbox_status WHERE state = 'dead-letter' AND id = '`+id+`'`) == 1
+		})
+		var class, text string
+		if err := db.QueryRow(`SELECT failure_class, last_error FROM outbox_records WHERE id = ?`, id).Scan(&class, &text); err != nil {
+			t.Fatal(err)
+		}
+		if class != "rejected" || !strings.Contains(text, says) {
+			t.Errorf("%s: %s, %q", id, class, text)
+		}
 	}
 }

@@ -54,6 +54,21 @@ func loadRecords(folder string, overrides map[string]records.Override) (*records
 // Records returns the records in effect.
 func (d *declarations) Records() *records.Set { return d.current.Load() }
 
+// check judges a message that another program staged by SQL: its payload must keep to the schema that its record declares.
+func (d *declarations) check(m outbox.Message) error {
+	if m.Kind != outbox.IntegrationEvent {
+		return nil
+	}
+	event, declared := d.Records().IntegrationEvent(m.Type)
+	if !declared {
+		return nil // it was when it was staged
+	}
+	if _, declared := event.Version(m.SchemaVersion); !declared {
+		return nil
+	}
+	return event.Validate(m.SchemaVersion, m.Payload)
+}
+
 // Reload reads the records again. From its return on, what they declare may be staged. When a file is wrong, everything stays as it is.
 // Settings that the running process was built with take effect at the next start.
 func (d *declarations) Reload(ctx context.Context) error {

@@ -83,9 +83,9 @@ func (t *turn) changes() []Change {
 		for _, dl := range claim.due.deliveries {
 			all = append(all, changeOf(dl, StateProcessing))
 		}
-		for _, dl := range claim.due.corrupt {
-			c := changeOf(dl, StateDeadLetter)
-			c.Class = Corrupt
+		for _, u := range claim.due.unfit {
+			c := changeOf(u.Delivery, StateDeadLetter)
+			c.Class = u.failure.Class
 			all = append(all, c)
 		}
 	}

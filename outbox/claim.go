@@ -49,15 +49,23 @@ var errHashMismatch = errors.New("the stored payload no longer matches its hash;
 // due is what one look at a lane's queue found.
 type due struct {
 	deliveries []Delivery
-	corrupt    []Delivery
+	unfit      []unfit
 	unhashed   []Delivery
 	bytes      int
+	check      func(Message) error // of a message that was staged past this program
+}
+
+// unfit is a delivery that is claimed only to be given up: its message must not be sent.
+type unfit struct {
+	Delivery
+	failure *Failure
 }
 
 // claimDue takes up to limit due deliveries of a lane, sharing them between the tenants that have any: an owner, an expiry and a fence
 // for each (P14). A probe is the one that has been due longest. The transaction is the writer's, which is short; no handler runs before
 // it is committed (P15).
-func claimDue(ctx context.Context, tx *Tx, l *lane, owner string, limit int, probe bool) (claimed due, next time.Time, err error) {
+func (d *Dispatcher) claimDue(ctx context.Context, tx *Tx, l *lane, limit int, probe bool) (claimed due, next time.Time, err error) {
+	claimed.check = d.config.Check
 	tenants, err := dueTenants(ctx, tx, l.handler.Name)
 	if err != nil || len(tenants) == 0 {
 		return due{}, time.Time{}, err
@@ -94,7 +102,7 @@ func claimDue(ctx context.Context, tx *Tx, l *lane, owner string, limit int, pro
 	if full > 0 {
 		next = tx.Now // more may be due already
 	}
-	return claimed, next, lease(ctx, tx, &claimed, l, owner)
+	return claimed, next, lease(ctx, tx, &claimed, l, d.owner)
 }
 
 // after has another tenant lead each time, so that a share smaller than the number of tenants goes round among those that have something
@@ -132,7 +140,10 @@ func lease(ctx context.Context, tx *Tx, found *due, l *lane, owner string) error
 	if err := leaveUnreadable(ctx, tx, found, l); err != nil {
 		return err
 	}
-	all := append(append([]Delivery(nil), found.deliveries...), found.corrupt...)
+	all := slices.Clone(found.deliveries)
+	for _, u := range found.unfit {
+		all = append(all, u.Delivery)
+	}
 	if len(all) == 0 {
 		return nil
 	}
@@ -155,14 +166,19 @@ func lease(ctx context.Context, tx *Tx, found *due, l *lane, owner string) error
 			return fmt.Errorf("store payload hash: %w", err)
 		}
 	}
-	for _, list := range [][]Delivery{found.deliveries, found.corrupt} {
-		for i := range list {
-			list[i].Fence, list[i].LeaseExpires = fence, expires
-			list[i].Attempt++
-			list[i].Charged++
-		}
+	for i := range found.deliveries {
+		found.deliveries[i].claimed(fence, expires)
+	}
+	for i := range found.unfit {
+		found.unfit[i].claimed(fence, expires)
 	}
 	return nil
+}
+
+func (d *Delivery) claimed(fence Fence, expires time.Time) {
+	d.Fence, d.LeaseExpires = fence, expires
+	d.Attempt++
+	d.Charged++
 }
 
 // dueTenants walks the due index from tenant to tenant, one seek each.
@@ -233,10 +249,15 @@ func selectDeliveries(ctx context.Context, tx *Tx, found *due, budget int, handl
 		m.PayloadSHA256 = sha256.Sum256(m.Payload)
 		switch {
 		case hash == nil:
+			// What is refused stays without its hash, so that every other handler, and a replay, asks again.
+			if err := found.judge(*m); err != nil {
+				found.unfit = append(found.unfit, unfit{d, &Failure{Class: Rejected, Err: err}})
+				break
+			}
 			found.unhashed = append(found.unhashed, d)
 			found.deliveries = append(found.deliveries, d)
 		case string(hash) != string(m.PayloadSHA256[:]) && !mutant.HashUnchecked:
-			found.corrupt = append(found.corrupt, d)
+			found.unfit = append(found.unfit, unfit{d, &Failure{Class: Corrupt, Err: errHashMismatch}})
 		default:
 			found.deliveries = append(found.deliveries, d)
 		}
@@ -245,6 +266,13 @@ func selectDeliveries(ctx context.Context, tx *Tx, found *due, budget int, handl
 		}
 	}
 	return n, rows.Err()
+}
+
+func (f *due) judge(m Message) error {
+	if f.check == nil {
+		return nil
+	}
+	return f.check(m)
 }
 
 func idList(ds []Delivery) string {

@@ -41,6 +41,9 @@ type Config struct {
 	ObserveLane func(HandlerName)
 	// Measure, unless nil, is told of each settled attempt. It must not block, nor call the dispatcher.
 	Measure func(Outcome)
+	// Check, unless nil, judges a message that was staged by SQL, past whatever this program checks before it stages, when it is first claimed.
+	// Its error makes the delivery a dead letter of the class rejected. It runs in the writer, so it must be quick, and must not call back.
+	Check func(Message) error
 	// Now is the wall clock, the same as the Writer's. Defaults to time.Now.
 	Now func() time.Time
 	// BuildDate is when the program was built. While the clock is before it, the lanes that need a clock are held. Zero: any time is believed.

@@ -44,11 +44,11 @@ func (d *Dispatcher) measure(o outcome) {
 	d.config.Measure(m)
 }
 
-// measureCorrupt tells of deliveries that were not sent because their payload changed.
-func (d *Dispatcher) measureCorrupt(handler HandlerName, n int) {
-	for range n {
+// measureUnfit tells of deliveries that were given up unsent.
+func (d *Dispatcher) measureUnfit(handler HandlerName, unfit []unfit) {
+	for _, u := range unfit {
 		if d.config.Measure != nil {
-			d.config.Measure(Outcome{Handler: handler, Result: ResultDeadLetter, Class: Corrupt})
+			d.config.Measure(Outcome{Handler: handler, Result: ResultDeadLetter, Class: u.failure.Class})
 		}
 	}
 }

@@ -11,18 +11,18 @@ WHERE d.interrupted = 1 AND d.state = 'pending' AND d.blocked = 0 AND d.handler 
 func (t *turn) claimSuspect(ctx context.Context, tx *Tx, d *Dispatcher) error {
 	for _, k := range t.suspects {
 		l := k.lane
-		var found due
+		found := due{check: d.config.Check}
 		if _, err := selectDeliveries(ctx, tx, &found, claimBytes, l.handler.Name, selectSuspects, string(l.handler.Name)); err != nil {
 			return err
 		}
-		if len(found.deliveries)+len(found.corrupt) == 0 {
+		if len(found.deliveries)+len(found.unfit) == 0 {
 			t.innocent = append(t.innocent, l)
 			continue
 		}
 		if err := lease(ctx, tx, &found, l, d.owner); err != nil {
 			return err
 		}
-		if err := d.buryCorrupt(ctx, tx, l, found.corrupt); err != nil {
+		if err := d.bury(ctx, tx, l, found.unfit); err != nil {
 			return err
 		}
 		t.claims = append(t.claims, claim{lane: l, due: found, suspect: true, probe: k.probe})

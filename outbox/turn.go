@@ -162,11 +162,11 @@ func (t *turn) run(d *Dispatcher) Command {
 			if limit <= 0 || !t.wants(k) {
 				continue
 			}
-			found, next, err := claimDue(ctx, tx, l, d.owner, limit, k.probe)
+			found, next, err := d.claimDue(ctx, tx, l, limit, k.probe)
 			if err != nil {
 				return err
 			}
-			if err := d.buryCorrupt(ctx, tx, l, found.corrupt); err != nil {
+			if err := d.bury(ctx, tx, l, found.unfit); err != nil {
 				return err
 			}
 			t.claims = append(t.claims, claim{lane: l, due: found, next: next, probe: k.probe})
@@ -217,12 +217,12 @@ func (t *turn) arrive(ctx context.Context, tx *Tx) error {
 	return rows.Err()
 }
 
-// buryCorrupt makes dead letters of claimed deliveries whose payload is not what was staged.
-func (d *Dispatcher) buryCorrupt(ctx context.Context, tx *Tx, l *lane, corrupt []Delivery) error {
-	for _, dl := range corrupt {
+// bury makes dead letters of claimed deliveries whose message must not be sent.
+func (d *Dispatcher) bury(ctx context.Context, tx *Tx, l *lane, unfit []unfit) error {
+	for _, u := range unfit {
 		o := outcome{
-			attempt: &attempt{lane: l, delivery: dl, started: tx.Now},
-			failure: &Failure{Class: Corrupt, Err: errHashMismatch},
+			attempt: &attempt{lane: l, delivery: u.Delivery, started: tx.Now},
+			failure: u.failure,
 			ended:   tx.Now,
 		}
 		if err := d.settleFailure(ctx, tx, &o); err != nil {
@@ -271,10 +271,10 @@ func (d *Dispatcher) apply(t *turn) {
 	for _, c := range t.claims {
 		n := int64(len(c.due.deliveries))
 		tally := d.tally(c.lane.handler.Name)
-		tally.pending -= n + int64(len(c.due.corrupt))
+		tally.pending -= n + int64(len(c.due.unfit))
 		tally.processing += n
-		tally.failed += int64(len(c.due.corrupt))
-		d.measureCorrupt(c.lane.handler.Name, len(c.due.corrupt))
+		tally.failed += int64(len(c.due.unfit))
+		d.measureUnfit(c.lane.handler.Name, c.due.unfit)
 		tally.attempts += n
 		if c.suspect {
 			d.suspectRuns = n > 0
