@@ -27,7 +27,7 @@ type indicators struct {
 	SuccessRate      *float64 `json:"success_rate"`
 	Breaker          struct {
 		State     string     `json:"state"`
-		OpenedAt  *time.Time `json:"opened_at"`
+		Since     *time.Time `json:"since"`
 		NextProbe *time.Time `json:"next_probe"`
 	} `json:"breaker"`
 }
@@ -35,12 +35,12 @@ type indicators struct {
 // hold says why a lane does not flow: it is held, or its target cannot be reached.
 func (i indicators) hold() string {
 	switch {
-	case i.Hold != "" || i.Breaker.OpenedAt == nil:
+	case i.Hold != "" || i.Breaker.Since == nil:
 		return firstLine(i.Hold)
 	case i.Breaker.NextProbe == nil:
-		return "unreachable since " + i.Breaker.OpenedAt.Local().Format(time.DateTime) + "; a probe is out"
+		return "unreachable since " + i.Breaker.Since.Local().Format(time.DateTime) + "; a probe is out"
 	default:
-		return "unreachable since " + i.Breaker.OpenedAt.Local().Format(time.DateTime) + "; next probe at " + i.Breaker.NextProbe.Local().Format(time.TimeOnly)
+		return "unreachable since " + i.Breaker.Since.Local().Format(time.DateTime) + "; next probe at " + i.Breaker.NextProbe.Local().Format(time.TimeOnly)
 	}
 }
 
