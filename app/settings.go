@@ -51,6 +51,7 @@ func destinationDefaults(set *records.Set) destinations.Defaults {
 		Rate:               set.Rate("destination-rate"),
 		Timeout:            set.Duration("delivery-timeout"),
 		RetryAfterCap:      set.Duration("retry-after-cap"),
+		SecretOverlap:      set.Duration("secret-overlap"),
 	}
 }
 

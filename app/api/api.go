@@ -118,6 +118,7 @@ func New(deps Deps) (http.Handler, error) {
 	s.deliveryRoutes()
 	s.destinationRoutes()
 	s.backfillRoutes()
+	s.reshapeRoutes()
 	s.tokenRoutes()
 	if s.Sessions != nil {
 		s.sessionRoutes()

@@ -109,8 +109,32 @@ func (d *decoder) value(raw json.RawMessage, v reflect.Value, path string) {
 			return
 		}
 		v.SetInt(n)
+	case reflect.Float64:
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil {
+			d.fault("wrong-type", path, "must be a number")
+			return
+		}
+		v.SetFloat(n)
 	default:
 		panic("api: no request has fields of type " + v.Type().String())
+	}
+}
+
+// decodable panics for a body that value could not read: when a route is added, and not when somebody uses it.
+func decodable(t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			decodable(t.Field(i).Type)
+		}
+	case reflect.Pointer, reflect.Slice:
+		if t != rawType {
+			decodable(t.Elem())
+		}
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
+	default:
+		panic("api: no request has fields of type " + t.String())
 	}
 }
 

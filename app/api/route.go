@@ -46,6 +46,7 @@ var tenantParameter = parameter{"tenant", "the caller's own tenant; the machine'
 // add serves an operation. In is its body, Out what it answers, both for the OpenAPI document as well.
 func add[In any, Out any](s *server, op operation, serve func(x *exchange, in In) (reply, error)) {
 	document[In, Out](s, &op)
+	decodable(reflect.TypeFor[In]())
 	hasBody := reflect.TypeFor[In]() != reflect.TypeFor[nothing]()
 	described := &huma.Operation{Method: op.method, Path: op.path}
 	s.huma.Adapter().Handle(described, func(c huma.Context) {

@@ -35,7 +35,7 @@ func TestWireShapes(t *testing.T) {
 	b := newBed(t, nil)
 	var out bytes.Buffer
 	for _, step := range []struct{ method, path, body string }{
-		{"POST", "/v1/destinations", `{"name":"shop","kind":"webhook","url":"https://example.org/hook?key=1","types":["order-*"],"concurrency":8,"timeout":"5s"}`},
+		{"POST", "/v1/destinations", `{"name":"shop","kind":"webhook","url":"https://example.org/hook?key=1","types":["order-*"],"concurrency":8,"rate":2.5,"timeout":"5s"}`},
 		{"POST", "/v1/transactions", `{"changes":[{"op":"put","collection":"orders","id":"1001","body":{"total": 12345678901234567890.10},"if_version":0},{"op":"put","collection":"orders","id":"1002","body":null},{"op":"delete","collection":"orders","id":"1002"}],"emits":[{"type":"order-placed","schema_version":1,"payload":{"order": 1001, "total": 12345678901234567890.10},"id":"m-1","ordering_key":"orders/1001"},{"type":"order-placed","payload":{"order":1}}]}`},
 		{"GET", "/v1/documents/orders/1001", ""},
 		{"GET", "/v1/documents/orders?limit=1", ""},
@@ -48,6 +48,8 @@ func TestWireShapes(t *testing.T) {
 		{"GET", "/v1/destinations", ""},
 		{"POST", "/v1/destinations/shop/pause", `{"reason":"moving"}`},
 		{"POST", "/v1/destinations/shop/resume", ""},
+		{"PATCH", "/v1/destinations/shop", `{"types":["order-*","parcel-sent"],"rate":5,"timeout":""}`},
+		{"POST", "/v1/destinations/shop/rotate-secret", `{"overlap":"1h"}`},
 		{"DELETE", "/v1/destinations/shop", ""},
 		{"POST", "/v1/tokens", `{"role":"viewer","name":"eye"}`},
 		{"DELETE", "/v1/tokens/eye", ""},

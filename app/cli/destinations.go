@@ -24,6 +24,9 @@ func destinationsCommand(deps Deps) *cli.Command {
 			destinationsShowCommand(deps),
 			destinationsActCommand(deps, "pause", "Hold a destination's deliveries; nothing is dropped"),
 			destinationsActCommand(deps, "resume", "Deliver again what was held"),
+			destinationsChangeCommand(deps),
+			destinationsTestCommand(deps),
+			destinationsRotateCommand(deps),
 			destinationsBackfillCommand(deps),
 			destinationsDeleteCommand(deps),
 		},
@@ -57,16 +60,12 @@ func destinationsCreateCommand(deps Deps) *cli.Command {
 		Description: `A webhook's signing secret is shown this once. Patterns are quoted for the shell: --types 'order-*'.
 A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]};
 so must the folder of a file destination, unless it is the folder files in the data folder: files: {allow: [/var/lib/orders]}.`,
-		Flags: clientFlags(
+		Flags: clientFlags(bounding(
 			&cli.StringFlag{Name: "kind", Usage: "webhook or file", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
 			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
-			&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once (default: a setting)"},
-			&cli.Float64Flag{Name: "rate", Usage: "at most this `NUMBER` of attempts a second (default: a setting)"},
-			&cli.DurationFlag{Name: "timeout", Usage: "how long one delivery may take (default: a setting)"},
-			&cli.StringFlag{Name: "order", Usage: "what a dead letter does to the later messages of its ordering key: block or skip (default: block)"},
-		),
+		)...),
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 1)
 			if err != nil {
@@ -77,7 +76,7 @@ so must the folder of a file destination, unless it is the folder files in the d
 				return err
 			}
 			return deps.withClient(c, creating, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, "/v1/destinations", body, showCreated)
+				return deps.exchange(ctx, c, posthorn, http.MethodPost, "/v1/destinations", body, showSecret("created"))
 			})
 		},
 	}
@@ -102,19 +101,9 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 	default:
 		return nil, misuse("", "the kind of a destination is webhook or file")
 	}
-	if c.IsSet("concurrency") {
-		body["concurrency"] = c.Int("concurrency")
-	}
-	if c.IsSet("rate") {
-		body["rate"] = c.Float64("rate")
-	}
-	if c.IsSet("timeout") {
-		body["timeout"] = c.Duration("timeout").String()
-	}
-	for _, field := range []string{"order", "tenant"} {
-		if value := c.String(field); value != "" {
-			body[field] = value
-		}
+	bounds(c, body)
+	if tenant := c.String("tenant"); tenant != "" {
+		body["tenant"] = tenant
 	}
 	return body, nil
 }
@@ -135,17 +124,20 @@ func (d Deps) exchange(ctx context.Context, c *cli.Context, posthorn *client.Cli
 	return show(out, answer)
 }
 
-func showCreated(out *terminal, answer json.RawMessage) error {
-	var created destination
-	if err := json.Unmarshal(answer, &created); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+// showSecret shows a destination with the secret that it has just been given.
+func showSecret(what string) func(*terminal, json.RawMessage) error {
+	return func(out *terminal, answer json.RawMessage) error {
+		var d destination
+		if err := json.Unmarshal(answer, &d); err != nil {
+			return fmt.Errorf("read answer: %w", err)
+		}
+		out.printf("%s  %s  %s  %s\n", out.paint.green(what), clean(d.Name), clean(strings.Join(d.Types, ", ")), clean(d.target()))
+		if d.Secret != "" {
+			out.printf("\n  %s\n\nThis signing secret is shown this once. Give it to the receiver, which checks each webhook-signature by it.\n",
+				clean(d.Secret))
+		}
+		return nil
 	}
-	out.printf("%s  %s  %s  %s\n", out.paint.green("created"), clean(created.Name), clean(strings.Join(created.Types, ", ")), clean(created.target()))
-	if created.Secret != "" {
-		out.printf("\n  %s\n\nThis signing secret is shown this once. Give it to the receiver, which checks each webhook-signature by it.\n",
-			clean(created.Secret))
-	}
-	return nil
 }
 
 func destinationsListCommand(deps Deps) *cli.Command {

@@ -61,7 +61,7 @@ func TestShow(t *testing.T) {
 			{"id":12,"handler":"archive","state":"pending","held":true,"next_attempt_at":"2026-03-14T10:59:00Z"},
 			{"id":11,"handler":"map","state":"processing","attempt":1,"fence":94}]}`, message("{\"order\": 1001}\n")},
 		{"message-binary", `{"id":"c","type":"scan","schema_version":1,"content_type":"image/png","state":"pending","occurred_at":"2026-03-14T10:59:00Z","deliver_at":"2026-03-15T10:59:00Z","deliveries":[]}`, message("\x89PNG\xff")},
-		{"destination-created", `{"name":"shop","types":["order-*"],"url":"https://shop.example/hook","secret":"whsec_c2VjcmV0"}`, showCreated},
+		{"destination-created", `{"name":"shop","types":["order-*"],"url":"https://shop.example/hook","secret":"whsec_c2VjcmV0"}`, showSecret("created")},
 		{"destinations", `[{"name":"shop","kind":"webhook","url":"https://shop.example/hook","types":["order-*","parcel-sent"],"state":"flowing"},
 			{"name":"archive","kind":"file","path":"/var/lib/p/files/a.jsonl","types":["*"],"state":"paused","hold":"paused by os:mary"}]`, listed},
 		{"destinations-none", `[]`, listed},

@@ -88,7 +88,7 @@ func (c create) Validate() error {
 	if c.Order != "" && c.Order != Block && c.Order != Skip {
 		v.Add("/order", "must be block or skip")
 	}
-	if err := v.Refusal("invalid-destination", "This destination cannot be created.", ""); err != nil {
+	if err := v.Refusal("invalid-destination", "A destination cannot be like this.", ""); err != nil {
 		return err
 	}
 	return refused

@@ -151,6 +151,7 @@ type Defaults struct {
 	Rate               float64
 	Timeout            time.Duration
 	RetryAfterCap      time.Duration
+	SecretOverlap      time.Duration
 }
 
 type bounds struct {

@@ -34,6 +34,16 @@ func unusable(hold string) error {
 		Hint: "It flows again by itself after a start in which it can be used."}
 }
 
+func unsigned(kind Kind) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "destination-unsigned",
+		Sentence: fmt.Sprintf("Deliveries to a destination of the kind %s are not signed, so that it has no secret.", kind)}
+}
+
+func busyTrying() error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "trials-busy",
+		Sentence: fmt.Sprintf("%d destinations are being tried already.", trials), Hint: "Try again when they have answered."}
+}
+
 // judgeURL turns what the egress guard says about a URL into a violation or a refusal. Neither repeats the URL.
 func judgeURL(policy egress.Policy, raw string) (sentence string, refused error) {
 	err := policy.CheckURL(raw)

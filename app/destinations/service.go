@@ -27,7 +27,8 @@ type Config struct {
 	Defaults Defaults
 	// Version is Posthorn's, for the User-Agent.
 	Version string
-	// Observe, unless nil, is told of each change after its commit: "created", "deleted", "paused", "resumed". It must not block.
+	// Observe, unless nil, is told of each change after its commit: "created", "deleted", "paused", "resumed", "change",
+	// "rotate-secret". It must not block.
 	Observe func(tenant outbox.TenantID, name, change string)
 	// Logger defaults to silence.
 	Logger *slog.Logger
@@ -37,6 +38,7 @@ type Config struct {
 type Service struct {
 	config   Config
 	changing sync.Mutex
+	trying   chan struct{}
 
 	mu    sync.Mutex
 	lanes map[string]lane
@@ -54,7 +56,7 @@ func New(config Config) *Service {
 	if config.Observe == nil {
 		config.Observe = func(outbox.TenantID, string, string) {}
 	}
-	s := &Service{config: config, lanes: map[string]lane{}}
+	s := &Service{config: config, lanes: map[string]lane{}, trying: make(chan struct{}, trials)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }

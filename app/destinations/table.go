@@ -98,15 +98,11 @@ func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
 	case all >= MaxDestinations:
 		return tooMany()
 	}
-	types, err := json.Marshal(d.Types)
+	types, options, err := d.encode()
 	if err != nil {
-		return fmt.Errorf("write destination %s: %w", d.Name, err)
+		return err
 	}
-	options, err := json.Marshal(d.Options)
-	if err != nil {
-		return fmt.Errorf("write destination %s: %w", d.Name, err)
-	}
-	if _, err := tx.Tx.Tx.ExecContext(ctx, insertRow, d.Name, string(d.Tenant), string(d.Kind), string(types), string(options), d.Sealed,
+	if _, err := tx.Tx.Tx.ExecContext(ctx, insertRow, d.Name, string(d.Tenant), string(d.Kind), types, options, d.Sealed,
 		tx.Now.UnixMicro(), d.CreatedBy); err != nil {
 		return fmt.Errorf("write destination %s: %w", d.Name, err)
 	}
@@ -115,6 +111,41 @@ func insert(ctx context.Context, tx *outbox.Tx, d Destination) error {
 			return fmt.Errorf("free %s: %w", d.Name, err)
 		}
 	}
+	return route(ctx, tx, d)
+}
+
+const (
+	updateRow    = `UPDATE posthorn_destinations SET types = ?, options = ?, secrets = ? WHERE name = ?`
+	deleteRoutes = `DELETE FROM outbox_routes WHERE handler = ? AND pattern NOT IN (SELECT value FROM json_each(?))`
+)
+
+// update writes a destination anew, and its routes.
+func update(ctx context.Context, tx *outbox.Tx, d Destination) error {
+	types, options, err := d.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Tx.Tx.ExecContext(ctx, updateRow, types, options, d.Sealed, d.Name); err != nil {
+		return fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	if _, err := tx.Tx.Tx.ExecContext(ctx, deleteRoutes, d.Name, types); err != nil {
+		return fmt.Errorf("remove routes of %s: %w", d.Name, err)
+	}
+	return route(ctx, tx, d)
+}
+
+// encode writes what the row keeps as JSON.
+func (d Destination) encode() (types, options string, err error) {
+	t, typesErr := json.Marshal(d.Types)
+	o, optionsErr := json.Marshal(d.Options)
+	if err := errors.Join(typesErr, optionsErr); err != nil {
+		return "", "", fmt.Errorf("write destination %s: %w", d.Name, err)
+	}
+	return string(t), string(o), nil
+}
+
+// route adds the routes that are not there yet.
+func route(ctx context.Context, tx *outbox.Tx, d Destination) error {
 	for _, pattern := range d.Types {
 		if _, err := tx.Tx.Tx.ExecContext(ctx, insertRoute, d.Name, pattern, string(d.Tenant)); err != nil {
 			return fmt.Errorf("route %s to %s: %w", pattern, d.Name, err)
