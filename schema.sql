@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS posthorn_meta (
 -- meta: end
 
 -- schema_version: the version of this contract. fence: the highest fencing token given so far; it only rises.
+-- commits, in a file of Posthorn's own: how many there were.
 INSERT INTO posthorn_meta(name, value) VALUES ('schema_version', 1), ('fence', 0) ON CONFLICT DO NOTHING;
 
 -- What may be published: one row for each declared version of an integration event. Written from the record files.

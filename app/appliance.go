@@ -45,8 +45,8 @@ type Options struct {
 	// DB, unless empty, is a database that belongs to another program: messages are in it, everything else is in the data folder. Without
 	// it the data folder says whether it lies beside one.
 	DB string
-	// Restored: DB was restored from an older copy, and that is meant.
-	Restored bool
+	// AcceptLostTail: the database may be behind its mark, as after a restore.
+	AcceptLostTail bool
 	// Config is what the operator decided.
 	Config Config
 	// NoDispatch leaves deliveries to another start: for a single command.
@@ -65,6 +65,7 @@ type Appliance struct {
 	locks        []*store.Lock
 	store        *store.Store
 	marks        *marks // nil in a data folder that lies beside nothing
+	lost         string // what had been lost at the start, and was accepted
 	declarations *declarations
 	mediator     *mediator.Mediator
 	tokens       *access.Tokens
@@ -140,7 +141,7 @@ func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error)
 	if err != nil {
 		return err
 	}
-	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Steps: steps, Create: true, Writer: writerConfig(set),
+	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Steps: steps, Create: true, AcceptLostTail: a.options.AcceptLostTail, Writer: writerConfig(set),
 		Logger: a.logger}
 	if a.options.DB != "" {
 		if opt, err = a.guestOptions(opt); err != nil {
@@ -156,10 +157,8 @@ func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error)
 	if a.store, err = store.Open(ctx, opt); err != nil {
 		return err
 	}
-	if a.options.DB != "" {
-		if err := a.arriveBeside(ctx); err != nil {
-			return err
-		}
+	if err := a.arrive(ctx); err != nil {
+		return err
 	}
 	a.declarations = &declarations{folder: records.OverlayDir(a.options.DataDir), overrides: a.options.Config.Settings, version: a.options.Build.Version,
 		readers: a.readers(), writer: a.store.Writer, logger: a.logger}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/posthorn/posthorn/app/store"
-	"github.com/posthorn/posthorn/outbox"
 )
 
 // besideName is the file of a data folder that names the database which the folder lies beside.
@@ -126,12 +124,4 @@ func besideSchema(schema string) string {
 		return "" // a test holds that the contract has these parts
 	}
 	return text
-}
-
-// arriveBeside makes sure that the database is not an older copy of itself, or makes it safe to go on with one.
-func (a *Appliance) arriveBeside(ctx context.Context) error {
-	a.marks = &marks{store: a.store, logger: a.logger}
-	return a.store.Writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) error {
-		return compareMarks(ctx, tx, a.options.Restored)
-	})
 }

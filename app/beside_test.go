@@ -221,7 +221,7 @@ func TestOlderCopyOfTheApplicationsDatabase(t *testing.T) {
 		t.Fatalf("an older copy: %v", err)
 	}
 	options := besideOptions(t, path)
-	options.Restored = true
+	options.AcceptLostTail = true
 	a = open(t, options)
 	must(t, db, pay)
 	if id := <-ids; id == second {

@@ -28,6 +28,9 @@ func (e *exitError) ExitCode() int { return e.code }
 // Hint says what to do.
 func (e *exitError) Hint() string { return e.hint }
 
+// acceptHint: fences begin above all that were given, and beside another program's database so do the numbers of messages.
+const acceptHint = "keep a copy of the data folder as it is and put the newer file back; if going on without them is meant, as after a restore, start once with --accept-lost-tail: what the database still has pending is delivered, perhaps again, under the same ids"
+
 // exits is the one place that says what an error of the appliance means for the process. The first row that fits holds.
 var exits = []struct {
 	is   error
@@ -38,8 +41,9 @@ var exits = []struct {
 	{store.ErrHeld, cli.ExitHeld, "one process delivers for a data folder; stop the other one, or name another folder with --data-dir"},
 	{store.ErrSchemaNewer, cli.ExitNewer, "start the newer Posthorn again; to go back for good, restore a backup that this version made"},
 	{outbox.ErrSchemaNewer, cli.ExitNewer, "start the newer Posthorn again; to go back for good, restore a backup that this version made"},
-	{ErrOlderCopy, cli.ExitIntegrity, "put the newer file back; if the restore is meant, start once with --restored: numbers and fences then begin above all that were given, and messages that the copy still has pending are delivered again under their ids"},
-	{outbox.ErrRewound, cli.ExitIntegrity, "it was restored while Posthorn ran; start again, with --restored if that is meant"},
+	{store.ErrLostTail, cli.ExitIntegrity, acceptHint},
+	{ErrOlderCopy, cli.ExitIntegrity, acceptHint},
+	{outbox.ErrRewound, cli.ExitIntegrity, "it was restored while Posthorn ran; start again, with --accept-lost-tail if that is meant"},
 	{store.ErrJournal, cli.ExitFailed, "posthorn install --db FILE --wal changes it, once no other program has the file open; the application keeps working as before"},
 	{store.ErrNotInstalled, cli.ExitFailed, "posthorn install --db FILE brings it in, after a backup; or run what `posthorn schema --beside` prints in a migration of your own"},
 	{store.ErrOwnFile, cli.ExitFailed, "leave --db out, and name the folder with --data-dir"},

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
-// ErrOlderCopy is answered when another program's database is behind what was seen of it before.
+// ErrOlderCopy is answered when another program's database is behind its marks.
 var ErrOlderCopy = errors.New("the database is an older copy of itself")
 
 const (
@@ -48,11 +49,11 @@ AND NOT EXISTS (SELECT 1 FROM main.sqlite_sequence WHERE name = ?2)`
 	restoreFence = `UPDATE main.posthorn_meta SET value = max(value, (SELECT value FROM control.posthorn_marks WHERE name = 'fence')) + ? WHERE name = 'fence'`
 )
 
-// compareMarks refuses a database that is behind its marks, or brings it beyond them when that is meant.
-func compareMarks(ctx context.Context, tx *outbox.Tx, restored bool) error {
+// compareMarks refuses a database that is behind its marks, or brings it beyond them when that is accepted, and tells what is lost.
+func compareMarks(ctx context.Context, tx *outbox.Tx, accept bool) (lost string, err error) {
 	rows, err := tx.Tx.Tx.QueryContext(ctx, findBehind)
 	if err != nil {
-		return fmt.Errorf("compare marks: %w", err)
+		return "", fmt.Errorf("compare marks: %w", err)
 	}
 	behind := error(nil)
 	for rows.Next() {
@@ -60,27 +61,56 @@ func compareMarks(ctx context.Context, tx *outbox.Tx, restored bool) error {
 		var seen, now int64
 		if err := rows.Scan(&name, &seen, &now); err != nil {
 			_ = rows.Close()
-			return fmt.Errorf("compare marks: %w", err)
+			return "", fmt.Errorf("compare marks: %w", err)
 		}
 		behind = fmt.Errorf("%w: it had come to %s %d before, and is at %d now", ErrOlderCopy, name, seen, now)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return fmt.Errorf("compare marks: %w", err)
+		return "", fmt.Errorf("compare marks: %w", err)
 	}
-	if behind == nil || !restored {
-		return behind
+	if behind == nil {
+		return "", nil
+	}
+	if !accept {
+		return "", behind
 	}
 	for mark, table := range map[string]string{"messages": "outbox_messages", "deliveries": "outbox_deliveries"} {
 		for _, query := range []string{insertSequence, restoreSequence} {
 			if _, err := tx.Tx.Tx.ExecContext(ctx, query, mark, table); err != nil {
-				return fmt.Errorf("go on with a restored copy: %w", err)
+				return "", fmt.Errorf("go on with a restored copy: %w", err)
 			}
 		}
 	}
 	if _, err := tx.Tx.Tx.ExecContext(ctx, restoreFence, restoredFence); err != nil {
-		return fmt.Errorf("go on with a restored copy: %w", err)
+		return "", fmt.Errorf("go on with a restored copy: %w", err)
 	}
-	return nil
+	return behind.Error(), nil
+}
+
+// arrive makes sure that the database is not behind its marks, or makes it safe to go on with it and writes down who accepted that.
+func (a *Appliance) arrive(ctx context.Context) error {
+	if a.options.DB == "" && a.store.Lost() == nil {
+		return nil
+	}
+	err := a.store.Writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) (err error) {
+		a.lost = ""
+		if lost := a.store.Lost(); lost != nil {
+			a.lost, err = lost.Error(), lost.Accept(ctx, tx, restoredFence)
+		} else {
+			a.lost, err = compareMarks(ctx, tx, a.options.AcceptLostTail)
+		}
+		if err != nil || a.lost == "" {
+			return err
+		}
+		return access.Audit(ctx, tx, access.LocalPrincipal(), "store.accept-lost-tail", DatabaseName, a.lost)
+	})
+	if a.options.DB != "" {
+		a.marks = &marks{store: a.store, logger: a.logger}
+	}
+	if err == nil && a.lost != "" {
+		a.logger.Warn("going on without the latest commits, as accepted", "lost", a.lost)
+	}
+	return err
 }
 
 // marks writes down in the control database how far the other has come.

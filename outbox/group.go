@@ -19,6 +19,7 @@ type group struct {
 	now     time.Time // what the commands are told
 	taken   int       // from the queue
 	open    bool      // SQLite's transaction is open
+	number  int64     // of the COMMIT; 0: it changes nothing, or none is kept
 	alone   bool      // for one command only
 	kept    []*waiting
 	refused []*waiting // undone, each with its own error
@@ -327,6 +328,13 @@ func (w *Writer) commit() {
 		}
 		g.kept = g.kept[:0]
 	}
+	if w.cfg.Mark != nil {
+		var err error
+		if g.number, err = conn.number(); err != nil {
+			w.giveUp(err)
+			return
+		}
+	}
 	conn.guard.committing.Store(true)
 	err := conn.exec(conn.commit)
 	conn.guard.committing.Store(false)
@@ -341,20 +349,11 @@ func (w *Writer) commit() {
 	}
 	code, found := sqliteCode(err)
 	switch {
-	case errors.Is(err, sql.ErrTxDone), errors.Is(err, sql.ErrConnDone), primary(code) == sqlite3.SQLITE_BUSY && strings.Contains(err.Error(), stillWriting):
-		// A command ended the sql.Tx without its transaction, so that this has not reached SQLite; or it left rows of a write open.
-		if len(g.kept) == 1 {
-			g.kept[0].answer(fmt.Errorf("%w: %w", ErrTxLost, err))
-			g.kept = g.kept[:0]
-		}
-		w.abandon()
+	case lostTx(err):
+		w.giveUp(err)
 	case found && primary(code) == sqlite3.SQLITE_CONSTRAINT:
 		// A deferred constraint, which one command broke: alone, each is judged by its own.
-		if len(g.kept) == 1 {
-			g.kept[0].answer(fmt.Errorf("commit: %w", err))
-			g.kept = g.kept[:0]
-		}
-		w.abandon()
+		w.giveUp(fmt.Errorf("commit: %w", err))
 	case found && !w.cfg.TwoFiles && (primary(code) == sqlite3.SQLITE_BUSY || primary(code) == sqlite3.SQLITE_FULL || mutant.DoubtIgnored):
 		conn.drop(context.Background())
 		err = storeError(fmt.Errorf("commit: %w", err))
@@ -369,13 +368,39 @@ func (w *Writer) commit() {
 	}
 }
 
-// committed tells the hooks, if the COMMIT wrote anything.
+// lostTx: a command ended the sql.Tx without its transaction, so that a COMMIT has not reached SQLite; or it left rows of a write open.
+func lostTx(err error) bool {
+	code, _ := sqliteCode(err)
+	return errors.Is(err, sql.ErrTxDone) || errors.Is(err, sql.ErrConnDone) || primary(code) == sqlite3.SQLITE_BUSY && strings.Contains(err.Error(), stillWriting)
+}
+
+// giveUp abandons a group that was not committed. A command that was alone in it is answered err: it would fare no better again.
+func (w *Writer) giveUp(err error) {
+	if lostTx(err) {
+		err = fmt.Errorf("%w: %w", ErrTxLost, err)
+	} else {
+		err = storeError(err)
+	}
+	if errors.Is(err, ErrCorrupt) {
+		w.fail(err)
+	}
+	if g := &w.group; len(g.kept) == 1 {
+		g.kept[0].answer(err)
+		g.kept = g.kept[:0]
+	}
+	w.abandon()
+}
+
+// committed tells the mark and the hooks, if the COMMIT wrote anything.
 func (w *Writer) committed() {
 	pages, err := w.conn.pages()
 	if err == nil && pages == 0 {
 		return
 	}
 	w.written.Add(int64(pages))
+	if w.group.number > 0 {
+		w.cfg.Mark(w.group.number)
+	}
 	w.mu.Lock()
 	hooks := w.hooks
 	w.mu.Unlock()

@@ -26,6 +26,10 @@ type WriterConfig struct {
 	// TwoFiles says that another database file is attached to the connection. SQLite then commits one file after the other, so that a COMMIT
 	// which finds the disk full is in doubt too.
 	TwoFiles bool
+	// Mark, unless nil, is told the number of each COMMIT that changed something, once it is on the disk and before anybody is answered. Numbers
+	// rise by one and are kept in posthorn_meta, by the COMMIT itself. Every writer waits while it runs, so it must be short. Only for a file
+	// that nobody else writes to.
+	Mark func(commit int64)
 	// Now tells the time that commands see. Defaults to time.Now.
 	Now func() time.Time
 	// Logger is told of panics and of the writer's end. Defaults to silence.

@@ -37,6 +37,8 @@ type writerConn struct {
 	stmts  map[string]*sql.Stmt
 
 	begin, commit, rollback, savepoint, release, undo *sql.Stmt
+
+	changes int64 // rows changed on this connection as of the last COMMIT that was numbered
 }
 
 // guard is told by SQLite itself what becomes of the transaction, so that no statement of a command can end it unnoticed.
@@ -68,6 +70,7 @@ func (c *writerConn) open(ctx context.Context) (err error) {
 		if c.conn, err = c.db.Conn(ctx); err != nil {
 			return fmt.Errorf("take the writer's connection: %w", err)
 		}
+		c.changes = 0
 		if err = c.conn.Raw(c.watch); err != nil {
 			return fmt.Errorf("watch the writer's connection: %w", err)
 		}
@@ -195,6 +198,26 @@ func (c *writerConn) pages() (written int, err error) {
 		return err
 	})
 	return written, err
+}
+
+// numberCommit counts the COMMIT that comes next, if rows were changed since the last one that was counted. The count's own row is counted after
+// the statement.
+const numberCommit = `INSERT INTO posthorn_meta(name, value) SELECT 'commits', 1 WHERE total_changes() <> ?
+ON CONFLICT DO UPDATE SET value = value + 1 RETURNING value, total_changes() + 1`
+
+// number gives the open transaction its number; 0 when it changes nothing.
+func (c *writerConn) number() (number int64, err error) {
+	stmt, err := c.stmt(context.Background(), numberCommit)
+	if err != nil {
+		return 0, fmt.Errorf("number commit: %w", err)
+	}
+	if err = stmt.QueryRowContext(context.Background(), c.changes).Scan(&number, &c.changes); errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("number commit: %w", err)
+	}
+	return number, nil
 }
 
 // exec executes one of the connection's own statements.

@@ -21,6 +21,7 @@ outside world outlives a crash. Everything is kept in the data folder, and the n
 			&cli.StringFlag{Name: "receiver", Usage: "have the receiver listen on this `ADDRESS` at the first start", Value: "127.0.0.1:0"},
 			&cli.DurationFlag{Name: "every", Usage: "make a transaction this `OFTEN`; 0 makes none", Value: time.Second},
 			&cli.BoolFlag{Name: "calm", Usage: "have the receiver behave", DisableDefaultText: true},
+			acceptFlag(),
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -37,7 +38,8 @@ outside world outlives a crash. Everything is kept in the data folder, and the n
 			}
 			return demo.Run(c.Context, demo.Config{
 				DataDir: c.Path("data-dir"), Listen: c.String("listen"), Receiver: c.String("receiver"), Every: every, Calm: c.Bool("calm"),
-				Executable: program, Out: deps.Out, JSON: c.Bool("json"), Color: paletteFor(deps.Out, deps.Getenv).on, Now: deps.Now,
+				AcceptLostTail: c.Bool("accept-lost-tail"),
+				Executable:     program, Out: deps.Out, JSON: c.Bool("json"), Color: paletteFor(deps.Out, deps.Getenv).on, Now: deps.Now,
 			})
 		},
 	}

@@ -19,7 +19,7 @@ type Local interface {
 type ServeFlags struct {
 	DataDir        string
 	DB             string // a database that belongs to another program
-	Restored       bool   // DB was restored from an older copy, and that is meant
+	AcceptLostTail bool   // go on although commits are lost
 	Listen         string // host:port; port 0 takes any
 	InsecureListen bool   // allows Listen to be no loopback address without TLS
 	Config         string // the path of posthorn.yaml

@@ -2,6 +2,10 @@ package cli
 
 import "github.com/urfave/cli/v2"
 
+func acceptFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "accept-lost-tail", Usage: "go on although the database has lost its latest commits, or was restored; this once, and audited", DisableDefaultText: true}
+}
+
 func serveCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
@@ -11,7 +15,7 @@ A second signal ends it at once, and even then nothing is lost.`,
 		Flags: []cli.Flag{
 			dataDirFlag(),
 			dbFlag(),
-			&cli.BoolFlag{Name: "restored", Usage: "go on with a --db that was restored from an older copy", DisableDefaultText: true},
+			acceptFlag(),
 			&cli.StringFlag{Name: "listen", Usage: "answer on this `ADDRESS` (default: 127.0.0.1:7678)", EnvVars: []string{"POSTHORN_LISTEN"}},
 			configFlag(),
 			&cli.PathFlag{Name: "ready-file", Usage: "write {\"url\",\"socket\",\"pid\",\"version\"} to this `FILE` once requests are answered",
@@ -26,7 +30,7 @@ A second signal ends it at once, and even then nothing is lost.`,
 				return err
 			}
 			flags := ServeFlags{
-				DB: c.Path("db"), Restored: c.Bool("restored"),
+				DB: c.Path("db"), AcceptLostTail: c.Bool("accept-lost-tail"),
 				Listen: c.String("listen"), InsecureListen: c.Bool("insecure-listen"), Config: c.Path("config"), ReadyFile: c.Path("ready-file"),
 				LogLevel: c.String("log-level"), LogJSON: c.Bool("log-json"),
 			}

@@ -37,8 +37,12 @@ func start(config Config, listen string) (*child, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
-	command := exec.Command(config.Executable, "serve",
-		"--data-dir", config.DataDir, "--config", folder.config(), "--listen", listen, "--ready-file", folder.ready(), "--log-level", "warn")
+	args := []string{"serve",
+		"--data-dir", config.DataDir, "--config", folder.config(), "--listen", listen, "--ready-file", folder.ready(), "--log-level", "warn"}
+	if config.AcceptLostTail {
+		args = append(args, "--accept-lost-tail")
+	}
+	command := exec.Command(config.Executable, args...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = attributes()
 	c := &child{exited: make(chan struct{})}

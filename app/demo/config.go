@@ -18,6 +18,8 @@ type Config struct {
 	Every time.Duration
 	// Calm has the receiver behave.
 	Calm bool
+	// AcceptLostTail has the first start go on although commits are lost.
+	AcceptLostTail bool
 	// Executable is the program that is run as `serve`. Required.
 	Executable string
 	// Out gets a line for each event.

@@ -42,6 +42,7 @@ func (s *supervisor) run(ctx context.Context) error {
 			// Any port the first time, the same ever after: the curl on the screen stays right.
 			listen = strings.TrimPrefix(said.URL, "http://")
 			failures, backoff = 0, newBackoff()
+			s.config.AcceptLostTail = false // what is lost later is another matter
 			s.onReady(life, said)
 		}
 		select {

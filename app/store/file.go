@@ -10,10 +10,11 @@ import (
 
 // file is a database file on the disk, known by its inode.
 type file struct {
-	path  string // absolute, without symbolic links
-	info  fs.FileInfo
-	fresh bool // empty, so that settings of the file itself can still be chosen
-	guest bool // it belongs to another program, so that settings of the file itself are left alone
+	path   string // absolute, without symbolic links
+	info   fs.FileInfo
+	fresh  bool // empty, so that settings of the file itself can still be chosen
+	marked bool // there is a mark, so that a WAL which it disagrees with must stay as it is
+	guest  bool // it belongs to another program, so that settings of the file itself are left alone
 
 	attached *file // the control database, if it is another file
 }

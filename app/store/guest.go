@@ -37,7 +37,7 @@ func (c *Control) prepare(ctx context.Context, opt *Options) (*file, error) {
 	}
 	own := &Options{Path: c.Path, Schema: c.Schema, SchemaVersion: c.Version, BusyTimeout: opt.BusyTimeout}
 	if f.info.Size() > 0 {
-		if err := f.probe(ctx, own); err != nil {
+		if _, err := f.probe(ctx, own); err != nil {
 			return nil, fmt.Errorf("open %s: %w", f.path, openError(err))
 		}
 	}

@@ -50,26 +50,29 @@ func checkVersion(ctx context.Context, q querier, ours int) error {
 	return nil
 }
 
-// probe looks at a file that exists before anything in it is changed.
-func (f *file) probe(ctx context.Context, opt *Options) error {
+// probe looks at a file that exists before anything in it is changed, and tells how many commits it has had.
+func (f *file) probe(ctx context.Context, opt *Options) (int64, error) {
 	connector, err := newConnector(f, probing, opt.BusyTimeout)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	var encoding string
 	if err := db.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {
-		return fmt.Errorf("look into database: %w", err)
+		return 0, fmt.Errorf("look into database: %w", err)
 	}
 	if !strings.EqualFold(encoding, "UTF-8") {
-		return fmt.Errorf("%w: it says %s", ErrEncoding, encoding)
+		return 0, fmt.Errorf("%w: it says %s", ErrEncoding, encoding)
 	}
-	if err := checkVersion(ctx, db, opt.SchemaVersion); err != nil || !opt.Guest {
-		return err
+	if err := checkVersion(ctx, db, opt.SchemaVersion); err != nil {
+		return 0, err
 	}
-	return f.welcome(ctx, db, opt.SchemaVersion)
+	if opt.Guest {
+		return 0, f.welcome(ctx, db, opt.SchemaVersion)
+	}
+	return commits(ctx, db)
 }
 
 // applySchema brings the tables into the file, in one transaction. It changes nothing in a file that has them.

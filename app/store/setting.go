@@ -81,6 +81,9 @@ func syncLevel() (name, level string) {
 func (f *file) dsn(u use, busy time.Duration) string {
 	q := url.Values{}
 	q.Set("mode", "rw") // SQLite never creates the file: it would be readable by others
+	if u == probing && f.marked {
+		q.Set("mode", "ro") // the last connection that may write would write the WAL back and remove it
+	}
 	q.Set("_busy_timeout", strconv.FormatInt(busy.Milliseconds(), 10))
 	q.Set("_dqs", "0")
 	q.Set("_defensive", "1")

@@ -33,6 +33,8 @@ type Options struct {
 	Guest bool
 	// Control, unless nil, is a second file that belongs to the first. It is made when there is none.
 	Control *Control
+	// AcceptLostTail: a file of one's own may be behind its mark. Store.Lost then tells by how much.
+	AcceptLostTail bool
 	// Readers bounds the reader pool. Defaults to GOMAXPROCS, and is never more.
 	Readers int
 	// BusyTimeout is how long a connection waits for another process. Defaults to 5 s.
@@ -84,6 +86,8 @@ type Store struct {
 
 	file   *file
 	guest  bool
+	lost   *LostTail
+	mark   *mark // nil: none is kept
 	wal    walWatch
 	write  *bun.DB
 	logger *slog.Logger
@@ -99,10 +103,15 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
+	marked, lost, err := opt.findMark()
+	if err != nil {
+		return nil, err
+	}
 	f, err := findFile(opt.Path, opt.Create)
 	if err != nil {
 		return nil, err
 	}
+	f.marked = marked > 0
 	if mode := f.info.Mode().Perm(); opt.Create && mode&0o077 != 0 {
 		opt.Logger.Warn("database file can be read by others", "path", f.path, "mode", mode.String())
 	}
@@ -113,7 +122,11 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 	}()
 	f.guest = opt.Guest
 	if f.info.Size() > 0 || f.guest {
-		if err := f.probe(ctx, &opt); err != nil {
+		found, err := f.probe(ctx, &opt)
+		if err != nil {
+			return nil, err
+		}
+		if lost, err = opt.compare(marked, found); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +135,7 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	opened := &Store{file: f, guest: opt.Guest, logger: opt.Logger}
+	opened := &Store{file: f, guest: opt.Guest, logger: opt.Logger, lost: lost}
 	defer func() {
 		if err != nil {
 			_ = opened.closePools() // err says what matters
@@ -149,6 +162,16 @@ func Open(ctx context.Context, opt Options) (_ *Store, err error) {
 	opened.wal.path = f.path + "-wal"
 	if err := opened.Verify(); err != nil {
 		return nil, err
+	}
+	if opt.keepsMark() {
+		found, err := commits(ctx, opened.Read.DB)
+		if err != nil {
+			return nil, err
+		}
+		if opened.mark, err = openMark(f.path+markSuffix, max(found, marked), opt.Logger); err != nil {
+			return nil, err
+		}
+		opt.Writer.Mark = opened.mark.write
 	}
 	if opened.Writer, err = outbox.NewWriter(opened.write, opt.Writer); err != nil {
 		return nil, err
@@ -250,6 +273,9 @@ func (s *Store) closePools() error {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
+	}
+	if s.mark != nil {
+		errs = append(errs, s.mark.close())
 	}
 	return errors.Join(errs...)
 }
