@@ -56,8 +56,8 @@ func Main(ctx context.Context, build Build, args []string, in io.Reader, out, er
 	return cli.Run(ctx, cli.Deps{
 		Version: build.Version,
 		Schema:  build.Schema, BesideSchema: besideSchema(build.Schema), DataDirOf: DataDirOf,
-		OpenLocal: func(ctx context.Context, dataDir, config string) (cli.Local, error) {
-			local, err := openLocal(ctx, build, dataDir, config)
+		OpenLocal: func(ctx context.Context, dataDir, db, config string) (cli.Local, error) {
+			local, err := openLocal(ctx, build, dataDir, db, config)
 			if err != nil {
 				return nil, exit(err)
 			}
@@ -156,12 +156,12 @@ func configure(dataDir, file string) (Config, string, error) {
 // local is an appliance opened for one command of the user who runs it.
 type local struct{ *Appliance }
 
-func openLocal(ctx context.Context, build Build, dataDir, file string) (cli.Local, error) {
+func openLocal(ctx context.Context, build Build, dataDir, db, file string) (cli.Local, error) {
 	config, dataDir, err := configure(dataDir, file)
 	if err != nil {
 		return nil, err
 	}
-	appliance, err := Open(ctx, Options{Build: build, DataDir: dataDir, Config: config, NoDispatch: true})
+	appliance, err := Open(ctx, Options{Build: build, DataDir: dataDir, DB: db, Config: config, NoDispatch: true})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,10 @@ func Serve(ctx context.Context, options Options, readyFile string) (err error) {
 	options.LockWait = serveLockWait
 	a, err := Open(ctx, options)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // it was told to stop before it was ready
+		if options.Logger != nil {
+			options.Logger.Info("told to stop before it was ready")
+		}
+		return nil
 	}
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (d Deps) connect(c *cli.Context, access access) (*client.Client, error) {
 		return nil, &Failure{Code: ExitFailed, Sentence: "there is no data folder " + dataDir,
 			Advice: "name it with --data-dir or POSTHORN_DATA_DIR; `posthorn serve` makes one"}
 	}
-	return d.reach(c.Context, dataDir, c.Path("config"))
+	return d.reach(c.Context, dataDir, c.Path("db"), c.Path("config"))
 }
 
 // token is the API token for a server elsewhere. There is no flag for the token itself, since every user of a machine sees its
@@ -131,7 +131,7 @@ func (d Deps) token(c *cli.Context) (string, error) {
 
 // reach finds the process that runs on a data folder, or opens the folder here. A process that has the lock but does not answer yet is
 // starting, or another command is at work: both are over soon.
-func (d Deps) reach(ctx context.Context, dataDir, config string) (*client.Client, error) {
+func (d Deps) reach(ctx context.Context, dataDir, db, config string) (*client.Client, error) {
 	const patience = 3 * time.Second
 	var found *client.Client
 	backoff := retry.WithMaxDuration(patience, retry.WithCappedDuration(250*time.Millisecond, retry.NewExponential(10*time.Millisecond)))
@@ -140,7 +140,7 @@ func (d Deps) reach(ctx context.Context, dataDir, config string) (*client.Client
 			found = client.Unix(socket)
 			return nil
 		}
-		local, err := d.OpenLocal(ctx, dataDir, config)
+		local, err := d.OpenLocal(ctx, dataDir, db, config)
 		if exitCode(err) == ExitHeld {
 			return retry.RetryableError(err)
 		}

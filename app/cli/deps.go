@@ -36,9 +36,9 @@ type Deps struct {
 	Schema, BesideSchema string
 	// DataDirOf names the data folder of another program's database. Required by the commands that take --db.
 	DataDirOf func(db string) string
-	// OpenLocal opens a data folder under its lock. config is the path of a configuration file, or "". An error may have the methods
-	// ExitCode and Hint.
-	OpenLocal func(ctx context.Context, dataDir, config string) (Local, error)
+	// OpenLocal opens a data folder under its lock. db, unless empty, is the database of another program that it lies beside; config is the
+	// path of a configuration file, or "". An error may have the methods ExitCode and Hint.
+	OpenLocal func(ctx context.Context, dataDir, db, config string) (Local, error)
 	// Serve runs the appliance until the context ends, and then drains.
 	Serve func(ctx context.Context, flags ServeFlags) error
 	// Readers lists what this program reads with the records of a data folder, which need not exist.
