@@ -90,7 +90,8 @@ type bed struct {
 	load            *load
 	client          *http.Client
 	tokens          map[string]string
-	image           *image // nil unless the fault needs one
+	application     *application // nil unless the program works beside one
+	image           *image       // nil unless the fault needs one
 	tmpfs           *tmpfs
 
 	refusals, resolved atomic.Int64
@@ -136,7 +137,8 @@ type options struct {
 	bound        int
 	settings     string // more lines of the configuration's settings
 	image        bool
-	tmpfs        int // MiB; 0: none
+	tmpfs        int  // MiB; 0: none
+	beside       bool // another program's database
 	env          []string
 	start        func(*exec.Cmd) error
 }
@@ -163,6 +165,9 @@ func newBed(ctx context.Context, m *machine, name string, o options) (_ *bed, er
 	if err := b.folders(o); err != nil {
 		return nil, err
 	}
+	if o.beside {
+		o.workers = -1 // the other program is the load
+	}
 	if b.ledger, err = newLedger(filepath.Join(b.journals, "commands.jsonl")); err != nil {
 		return nil, err
 	}
@@ -172,6 +177,11 @@ func newBed(ctx context.Context, m *machine, name string, o options) (_ *bed, er
 	b.load = newLoad(b, o.workers)
 	b.program.env = append(b.program.env, o.env...)
 	b.program.begin = o.start
+	if o.beside {
+		if err := b.moveIn(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return b, b.provision(ctx)
 }
 
@@ -233,6 +243,17 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// moveIn has another program make its database, and brings the outbox into it.
+func (b *bed) moveIn(ctx context.Context) (err error) {
+	db := filepath.Join(b.program.dir, "app.db")
+	if b.application, err = newApplication(b, db); err != nil {
+		return err
+	}
+	b.program.db = db
+	_, err = b.program.run(ctx, "install", "--yes")
+	return err
+}
+
 // provision declares the types, makes the API tokens, starts the program and creates the destinations.
 func (b *bed) provision(ctx context.Context) error {
 	for _, kind := range []string{keyedType, doomedType} {
@@ -261,6 +282,9 @@ func (b *bed) provision(ctx context.Context) error {
 		if err := b.create(b.destinations[i]); err != nil {
 			return err
 		}
+	}
+	if b.application != nil {
+		return nil // it has documents of its own
 	}
 	for _, tenant := range []string{mainTenant, otherTenant} {
 		status, text := b.call(tenant, http.MethodPost, "/v1/transactions", `{"changes":[{"op":"put","collection":"orders","id":"taken","body":{}}]}`)
@@ -332,11 +356,18 @@ func (b *bed) run(ctx context.Context, d time.Duration) {
 
 // waiting counts the deliveries that are still to come, without the endless ones.
 func (b *bed) waiting() (int64, error) {
-	var sum int64
 	endless := map[string]bool{}
 	for _, d := range b.destinations {
 		endless[d.name] = d.endless
 	}
+	return b.backlog(func(handler string) bool { return !endless[handler] })
+}
+
+// pending counts all the deliveries that are still to come.
+func (b *bed) pending() (int64, error) { return b.backlog(func(string) bool { return true }) }
+
+// backlog adds up what the API tells of some handlers.
+func (b *bed) backlog(counts func(handler string) bool) (sum int64, err error) {
 	for _, tenant := range []string{mainTenant, otherTenant} {
 		var said struct {
 			Handlers []struct {
@@ -349,7 +380,7 @@ func (b *bed) waiting() (int64, error) {
 			return 0, fmt.Errorf("read backlog: %d %.200s", status, text)
 		}
 		for _, h := range said.Handlers {
-			if !endless[h.Handler] {
+			if counts(h.Handler) {
 				sum += h.Pending + h.Processing
 			}
 		}
@@ -416,6 +447,9 @@ func (b *bed) finish(ctx context.Context) error {
 func (b *bed) close() {
 	if b.load != nil {
 		b.load.stop()
+	}
+	if b.application != nil {
+		b.application.kill()
 	}
 	if b.program != nil {
 		b.program.signal(syscall.SIGCONT)

@@ -90,6 +90,9 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		arrivals []*arrival
 		rows     *rows
 		delivery *row
+		letters  map[string]letter
+		front    *arrival // of the message before another in its ordering key
+		audited  bool
 	}
 	began := time.Now()
 	for name, test := range map[string]struct {
@@ -112,31 +115,73 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 		"under another fence": {func(h *history) {
 			h.delivery.fence = 9
 		}, "acceptance"},
-		"accepted, again": {func(h *history) { h.arrivals[0].Misdeed, h.arrivals[0].Status, h.delivery.attempts = "", 200, nil }, "acceptance"},
-		"wrong class":     {func(h *history) { h.delivery.attempts[0].class = "rejected" }, "class"},
-		"no delivery":     {func(h *history) { h.rows.deliveries = nil }, "deliveries"},
-		"two deliveries":  {func(h *history) { h.rows.deliveries = append(h.rows.deliveries, h.delivery) }, "deliveries"},
-		"left pending":    {func(h *history) { h.delivery.state = "pending" }, "delivery"},
-		"over the bound":  {func(h *history) { h.delivery.charged = retryBound + 1 }, "bound"},
-		"not sound":       {func(h *history) { h.rows.integrity = "row missing" }, "integrity"},
+		"accepted, again":   {func(h *history) { h.arrivals[0].Misdeed, h.arrivals[0].Status, h.delivery.attempts = "", 200, nil }, "acceptance"},
+		"wrong class":       {func(h *history) { h.delivery.attempts[0].class = "rejected" }, "class"},
+		"no delivery":       {func(h *history) { h.rows.deliveries = nil }, "deliveries"},
+		"two deliveries":    {func(h *history) { h.rows.deliveries = append(h.rows.deliveries, h.delivery) }, "deliveries"},
+		"left pending":      {func(h *history) { h.delivery.state = "pending" }, "delivery"},
+		"over the bound":    {func(h *history) { h.delivery.charged = retryBound + 1 }, "bound"},
+		"not sound":         {func(h *history) { h.rows.integrity = "row missing" }, "integrity"},
+		"other tenant's":    {func(h *history) { h.arrivals[1].SHA256 = "cc" }, "tenants"},
+		"other tenant's id": {func(h *history) { h.arrivals[1].ID, h.arrivals[1].SHA256 = "m-main", "dd" }, "identity"},
+		"over by its rows": {func(h *history) {
+			for n := range retryBound + 1 {
+				h.delivery.attempts = append(h.delivery.attempts, attemptRow{attempt: n, fence: int64(100 + n), charged: true, class: "failed", started: began})
+			}
+		}, "bound"},
+		"given up early": {func(h *history) { h.delivery.state, h.delivery.class = "dead-letter", "failed" }, "bound"},
+		"before it was asked": {func(h *history) {
+			h.arrivals[0].Asked, h.arrivals[0].Misdeed = askedWait, answer503Asked
+			h.delivery.attempts[0].class = "throttled"
+		}, "backoff"},
+		"letter gone":       {func(h *history) { h.letters["9"] = letter{class: "rejected"} }, "dead letters"},
+		"letter changed":    {func(h *history) { h.letters["1"] = letter{class: "rejected"} }, "dead letters"},
+		"out of order":      {func(h *history) { h.front.Answered = began.Add(time.Hour) }, "order"},
+		"without the front": {func(h *history) { h.front.Status = 500 }, "order"},
+		"not audited": {func(h *history) {
+			h.audited = true
+			h.rows.deliveries = append(h.rows.deliveries, &row{id: 50, message: "main/m", handler: "doom", state: "dispatched", fence: 9})
+		}, "audit"},
+		"audited twice": {func(h *history) {
+			h.audited = true
+			h.rows.deliveries = append(h.rows.deliveries, &row{id: 50, message: "main/m", handler: "doom", state: "dispatched", fence: 9, replays: 2})
+		}, "audit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newTestBed(t)
+			// The message of the history is the second of its ordering key; the first tenant has one of the same id.
 			c := &command{tenant: otherTenant, key: "k", document: "k"}
-			c.messages = []*message{{tenant: otherTenant, id: "m", kind: keyedType, sha256: "aa", command: c}}
-			b.ledger.send(c)
-			b.ledger.settle(c, acknowledged)
-			h := &history{command: c, delivery: &row{id: 1, message: "other/m", handler: "elsewhere", state: "dispatched", attempt: 2, charged: 2, fence: 7,
+			c.messages = []*message{{tenant: otherTenant, id: "m", kind: keyedType, sha256: "aa", orderKey: "key", place: 2}}
+			before := &command{tenant: otherTenant, key: "j", document: "j"}
+			before.messages = []*message{{tenant: otherTenant, id: "f", kind: keyedType, sha256: "ff", orderKey: "key", place: 1}}
+			namesake := &command{tenant: mainTenant, key: "k", document: "k"}
+			namesake.messages = []*message{{tenant: mainTenant, id: "m", kind: keyedType, sha256: "cc"}}
+			for _, sent := range []*command{before, c, namesake} {
+				b.ledger.send(sent)
+				b.ledger.settle(sent, acknowledged)
+			}
+			h := &history{command: c, letters: b.letters, delivery: &row{id: 1, message: "other/m", handler: "elsewhere", state: "dispatched", attempt: 2, charged: 2, fence: 7,
 				attempts: []attemptRow{{attempt: 1, fence: 5, charged: true, class: "failed", started: began}}}}
-			h.rows = &rows{integrity: "ok", messages: map[string]string{"other/m": "aa"}, documents: map[string]bool{"other/orders/k": true}, deliveries: []*row{h.delivery}}
+			h.rows = &rows{integrity: "ok", messages: map[string]string{"other/m": "aa", "other/f": "ff", "main/m": "cc"},
+				documents:  map[string]bool{"other/orders/k": true, "other/orders/j": true, "main/orders/k": true},
+				deliveries: []*row{h.delivery, {id: 2, message: "other/f", handler: "elsewhere", state: "dispatched", attempt: 1, charged: 1, fence: 3}}}
+			h.front = &arrival{Boot: 1, Destination: "elsewhere", ID: "f", Kind: keyedType, Attempt: 1, Fence: 3, SHA256: "ff", Signed: true, Status: 200,
+				Began: began.Add(-30 * time.Millisecond), Answered: began.Add(-20 * time.Millisecond), Ended: began.Add(-20 * time.Millisecond)}
 			one := arrival{Boot: 1, Destination: "elsewhere", ID: "m", Kind: keyedType, Attempt: 1, Fence: 5, SHA256: "aa", Signed: true, Misdeed: answer500, Status: 500,
 				Began: began, Answered: began.Add(time.Millisecond), Ended: began.Add(2 * time.Millisecond)}
 			two := arrival{Boot: 1, Destination: "elsewhere", ID: "m", Kind: keyedType, Attempt: 2, Fence: 7, SHA256: "aa", Signed: true, Status: 200,
 				Began: began.Add(200 * time.Millisecond), Answered: began.Add(201 * time.Millisecond), Ended: began.Add(202 * time.Millisecond)}
 			h.arrivals = []*arrival{&one, &two}
+			others := []*arrival{h.front}
+			for i, name := range []string{"plain", "slow", "flaky"} {
+				h.rows.deliveries = append(h.rows.deliveries, &row{id: int64(10 + i), message: "main/m", handler: name, state: "dispatched", attempt: 1, charged: 1, fence: 4})
+				others = append(others, &arrival{Boot: 1, Destination: name, ID: "m", Kind: keyedType, Attempt: 1, Fence: 4, SHA256: "cc", Signed: true, Status: 200,
+					Began: began, Answered: began, Ended: began})
+			}
 			test.change(h)
-			b.receiver.arrivals = h.arrivals
+			b.audited = h.audited
+			b.receiver.arrivals = append(others, h.arrivals...)
 			b.judge(h.rows)
 			if test.want == "" {
 				if len(b.violations) > 0 {
@@ -233,5 +278,56 @@ func TestEndedByHandIsNotJudged(t *testing.T) {
 	b.violate("recovery", "after")
 	if len(b.violations) != 1 || b.violations[0].Sentence != "before" {
 		t.Errorf("found %v", b.violations)
+	}
+}
+
+// TestReadinessIsJudged: a start behind a crowd that takes too long is found; one with fewer pending says nothing.
+func TestReadinessIsJudged(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		took    time.Duration
+		pending int64
+		broken  bool
+	}{{readyTime, crowded, false}, {readyTime + time.Millisecond, crowded, true}, {time.Minute, crowded - 1, false}} {
+		b := newTestBed(t)
+		b.judgeReadiness(test.took, test.pending)
+		if got := len(b.violations) > 0; got != test.broken {
+			t.Errorf("%s with %d pending: %v", test.took, test.pending, b.violations)
+		}
+	}
+}
+
+// TestTheApplicationsJournalIsRead: what the other program's journal says is what the model holds.
+func TestTheApplicationsJournalIsRead(t *testing.T) {
+	t.Parallel()
+	b := newTestBed(t)
+	a := &application{bed: b, journal: filepath.Join(t.TempDir(), "journal"), open: map[string]*command{}, places: map[string]int{}}
+	begin := func(key string) string {
+		return `{"what":"begin","key":"` + key + `","tenant":"main","number":1,"messages":[{"type":"order-placed","id":"` + key + `-0","ordering_key":"k","sha256":"aa"}]}` + "\n"
+	}
+	journal := begin("a") + `{"what":"committed","key":"a"}` + "\n" + begin("b") + `{"what":"rolled back","key":"b"}` + "\n" + begin("c") +
+		`{"what":"committed","key":"c","resolved":true}` + "\n" + begin("d") + `{"what":"rolled back","key":"d","error":"database is locked"}` + "\n" + begin("e") + `{"what":"comm`
+	if err := os.WriteFile(a.journal, []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if committed, err := a.learn(); err != nil || committed != 2 {
+		t.Fatalf("committed %d, %v", committed, err)
+	}
+	for key, want := range map[string]verdict{"a": acknowledged, "b": refused, "c": acknowledged, "d": refused, "e": doubtful} {
+		if m := b.ledger.messages["main/"+key+"-0"]; m == nil || m.command.verdict != want {
+			t.Errorf("%s is %+v, not %s", key, m, want)
+		}
+	}
+	if first, second := b.ledger.messages["main/a-0"], b.ledger.messages["main/c-0"]; first.place != 1 || second.place != 2 {
+		t.Errorf("places %d and %d", first.place, second.place)
+	}
+	if len(b.violations) != 1 || b.violations[0].Invariant != "application" {
+		t.Errorf("found %v", b.violations)
+	}
+	if err := os.WriteFile(a.journal, []byte(journal+`itted","key":"e"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if committed, err := a.learn(); err != nil || committed != 1 {
+		t.Errorf("the rest of the line: committed %d, %v", committed, err)
 	}
 }

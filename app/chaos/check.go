@@ -22,7 +22,7 @@ type trail struct {
 
 // check holds the receiver's journal and the database against the model. The program has ended.
 func (b *bed) check() error {
-	r, err := readRows(context.Background(), b.program.dir, b.journals, b.machine.keep)
+	r, err := readRows(context.Background(), b.database(), b.journals, b.application != nil, b.machine.keep)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type fault struct {
 // faults lists them all, in the order in which they are run.
 func faults() []fault {
 	var all []fault
-	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults(), upkeepFaults(), clockFaults()} {
+	for _, list := range [][]fault{killFaults(), cutFaults(), diskFaults(), fileFaults(), processFaults(), targetFaults(), upkeepFaults(), clockFaults(), besideFaults()} {
 		all = append(all, list...)
 	}
 	return all

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ func fileFaults() []fault {
 	}
 }
 
-func (b *bed) database() string { return filepath.Join(b.program.dir, "posthorn.db") }
+func (b *bed) database() string {
+	return cmp.Or(b.program.db, filepath.Join(b.program.dir, "posthorn.db"))
+}
 
 // loseFile takes the database away from under the program, and gives it back once the program has noticed.
 func loseFile(replace bool) func(context.Context, *bed, *rand.Rand) (bool, error) {

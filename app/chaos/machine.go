@@ -26,6 +26,7 @@ type machine struct {
 	keep   bool
 	user   *syscall.Credential // whom the program runs as; nil: whoever runs this
 
+	python string // where it is, once looked for
 	// stopped: somebody has ended the proof by hand.
 	stopped atomic.Bool
 
@@ -37,10 +38,11 @@ type machine struct {
 type need string
 
 const (
-	needTrace need = "tracing"
-	needMount need = "mounts"
-	needImage need = "reflinked images"
-	needClock need = "a clock of its own"
+	needTrace  need = "tracing"
+	needMount  need = "mounts"
+	needImage  need = "reflinked images"
+	needClock  need = "a clock of its own"
+	needPython need = "Python with SQLite 3.37"
 )
 
 // nobody is the user that the program runs as where this runs as root.
@@ -95,6 +97,8 @@ func (m *machine) able(ctx context.Context, n need) error {
 		err = m.probeImage()
 	case needClock:
 		err = m.probeClock(ctx)
+	case needPython:
+		err = m.probePython(ctx)
 	}
 	m.probed[n] = err
 	return err

@@ -22,6 +22,7 @@ import (
 type program struct {
 	binary string
 	dir    string   // the data folder
+	db     string   // the database of another program that this one works beside; empty: its own
 	ready  string   // the ready file; outside the mount, in a folder that the program's user may write to
 	env    []string // beside the few that every process has
 	user   *syscall.Credential
@@ -47,7 +48,11 @@ func (p *program) environment() []string {
 
 // command prepares a run of the binary.
 func (p *program) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(p.binary, append(args, "--data-dir", p.dir)...)
+	args = append(args, "--data-dir", p.dir)
+	if p.db != "" {
+		args = append(args, "--db", p.db)
+	}
+	cmd := exec.Command(p.binary, args...)
 	cmd.Env, cmd.Dir = p.environment(), "/"
 	cmd.SysProcAttr = apart(p.user)
 	return cmd
@@ -120,7 +125,7 @@ func (p *program) await(ctx context.Context, limit time.Duration) error {
 			return nil
 		}
 		if p.gone() {
-			return fmt.Errorf("%w: exit %d: %s", errNotReady, p.exitCode(), p.log.last(4))
+			return fmt.Errorf("%w: exit %d (%v): %s", errNotReady, p.exitCode(), p.exited, p.log.last(4))
 		}
 		time.Sleep(3 * time.Millisecond)
 	}

@@ -53,10 +53,10 @@ type rows struct {
 }
 
 // readRows reads a copy of the database, so that nothing here can touch the file itself.
-func readRows(ctx context.Context, dataDir, scratch string, keep bool) (*rows, error) {
+func readRows(ctx context.Context, database, scratch string, beside, keep bool) (*rows, error) {
 	path := filepath.Join(scratch, "copy.db")
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(filepath.Join(dataDir, "posthorn.db"+suffix), path+suffix); err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
+		if err := copyFile(database+suffix, path+suffix); err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
 			return nil, err
 		}
 	}
@@ -75,7 +75,11 @@ func readRows(ctx context.Context, dataDir, scratch string, keep bool) (*rows, e
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	r := &rows{messages: map[string]string{}, documents: map[string]bool{}}
-	for _, read := range []func(context.Context, *sql.DB) error{r.readMessages, r.readDeliveries, r.readAttempts, r.readReplays, r.readDocuments} {
+	readDocuments := r.readDocuments
+	if beside {
+		readDocuments = r.readOrders
+	}
+	for _, read := range []func(context.Context, *sql.DB) error{r.readMessages, r.readDeliveries, r.readAttempts, r.readReplays, readDocuments} {
 		if err := read(ctx, db); err != nil {
 			return nil, fmt.Errorf("read copy of the database: %w", err)
 		}
@@ -176,7 +180,16 @@ func (r *rows) readReplays(ctx context.Context, db *sql.DB) error {
 }
 
 func (r *rows) readDocuments(ctx context.Context, db *sql.DB) error {
-	return each(ctx, db, `SELECT tenant || '/' || collection || '/' || id FROM documents WHERE body IS NOT NULL`, func(scan func(...any) error) error {
+	return r.readNames(ctx, db, `SELECT tenant || '/' || collection || '/' || id FROM documents WHERE body IS NOT NULL`)
+}
+
+// readOrders reads what another program keeps in place of documents.
+func (r *rows) readOrders(ctx context.Context, db *sql.DB) error {
+	return r.readNames(ctx, db, `SELECT tenant || '/orders/' || id FROM orders`)
+}
+
+func (r *rows) readNames(ctx context.Context, db *sql.DB, query string) error {
+	return each(ctx, db, query, func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
 		r.documents[name] = true
