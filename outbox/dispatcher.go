@@ -167,6 +167,16 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.mu.Unlock()
 		return fmt.Errorf("start dispatcher: %w", err)
 	}
+	for _, h := range handlers {
+		if h.SkipDeadLetters {
+			if err := d.passDead(ctx, h.Name); err != nil {
+				d.mu.Lock()
+				d.started = false
+				d.mu.Unlock()
+				return fmt.Errorf("start dispatcher: %w", err)
+			}
+		}
+	}
 	d.config.Writer.OnCommit(d.Wake)
 	loop, cancel := context.WithCancel(context.Background())
 	d.cancelLoop = cancel

@@ -67,7 +67,8 @@ type Handler struct {
 	Timeout time.Duration
 	// NeedsClock: its attempts need the right time, as for TLS or for signatures with a date. They wait while the clock cannot be right.
 	NeedsClock bool
-	// SkipDeadLetters lets the later messages of an ordering key pass a dead letter. By default it holds them back.
+	// SkipDeadLetters lets the later messages of an ordering key pass a dead letter, those there are already included. By default it holds
+	// them back. What was passed stays outside the order, replayed or not, and also when the handler holds back again.
 	SkipDeadLetters bool
 	// Readers, unless nil, says what the handler can read. It is given every message in the version that it knows; what cannot be read stays
 	// pending and visible.

@@ -7,14 +7,14 @@ import (
 	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
-const selectAbandoned = `SELECT id, handler, attempt, charged, interrupted, fence
+const selectAbandoned = `SELECT id, handler, tenant, coalesce(ordering_key, ''), coalesce(blocks, 0), attempt, charged, interrupted, fence
 FROM outbox_deliveries INDEXED BY outbox_deliveries_leased WHERE state = 'processing'`
 
 const returnAbandoned = `UPDATE outbox_deliveries SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, last_error = ?,
   failure_class = 'interrupted', lease_owner = NULL, lease_expires_at = NULL, interrupted = ? WHERE state = 'processing' AND id = ?`
 
 const buryAbandoned = `UPDATE outbox_deliveries SET state = 'dead-letter', completed_at = ?, last_error = ?,
-  failure_class = 'interrupted', lease_owner = NULL, lease_expires_at = NULL, interrupted = 0 WHERE state = 'processing' AND id = ?`
+  failure_class = 'interrupted', blocks = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0 WHERE state = 'processing' AND id = ?`
 
 // Everything open is pending once the abandoned deliveries are returned, so the indexes answer alone.
 const selectCounts = `SELECT handler, count(*), 0 FROM outbox_deliveries INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL GROUP BY handler
@@ -130,7 +130,7 @@ func (d *Dispatcher) returnAbandoned(ctx context.Context, tx *Tx) error {
 			charged = max(0, charged-1)
 		}
 		if charged >= d.config.Retry.MaxAttempts {
-			_, err = execCount(ctx, tx, buryAbandoned, micros(tx.Now), errAbandoned.Error(), int64(dl.ID))
+			err = d.buryAbandoned(ctx, tx, dl)
 		} else {
 			_, err = execCount(ctx, tx, returnAbandoned, micros(tx.Now), charged, errAbandoned.Error(), suspect, int64(dl.ID))
 		}
@@ -139,6 +139,19 @@ func (d *Dispatcher) returnAbandoned(ctx context.Context, tx *Tx) error {
 		}
 	}
 	return nil
+}
+
+// buryAbandoned makes a dead letter of a delivery whose last charged attempt ended with the process.
+func (d *Dispatcher) buryAbandoned(ctx context.Context, tx *Tx, dl Delivery) error {
+	var blocks any
+	// A handler that this program does not have keeps its order: another build, or the next, may have it.
+	if _, skips := d.registered(dl.Handler); dl.blocks && !skips {
+		blocks = 1
+	}
+	if _, err := execCount(ctx, tx, buryAbandoned, micros(tx.Now), errAbandoned.Error(), blocks, int64(dl.ID)); err != nil || blocks != nil {
+		return err
+	}
+	return unblock(ctx, tx, dl)
 }
 
 func readAbandoned(ctx context.Context, tx *Tx) ([]Delivery, error) {
@@ -150,7 +163,7 @@ func readAbandoned(ctx context.Context, tx *Tx) ([]Delivery, error) {
 	var abandoned []Delivery
 	for rows.Next() {
 		var dl Delivery
-		if err := rows.Scan(&dl.ID, &dl.Handler, &dl.Attempt, &dl.Charged, &dl.interrupted, &dl.Fence); err != nil {
+		if err := rows.Scan(&dl.ID, &dl.Handler, &dl.Message.Tenant, &dl.Message.OrderingKey, &dl.blocks, &dl.Attempt, &dl.Charged, &dl.interrupted, &dl.Fence); err != nil {
 			return nil, fmt.Errorf("read abandoned delivery: %w", err)
 		}
 		abandoned = append(abandoned, dl)

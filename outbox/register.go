@@ -39,6 +39,11 @@ func (d *Dispatcher) Register(ctx context.Context, h Handler) error {
 	d.lanes[h.Name] = l
 	d.mu.Unlock()
 	d.signal()
+	if started && h.SkipDeadLetters {
+		if err := d.passDead(ctx, h.Name); err != nil {
+			return fmt.Errorf("register handler %s: %w", h.Name, err)
+		}
+	}
 	return nil
 }
 
@@ -50,8 +55,9 @@ const cancelPending = `UPDATE outbox_deliveries SET state = 'dead-letter', compl
   next_attempt_at = NULL, blocked = NULL, blocks = NULL, interrupted = 0
 WHERE id IN (SELECT id FROM outbox_deliveries INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL AND handler = ? AND state = 'pending' LIMIT ?)`
 
-// Remove takes a handler and its routes away and settles what is pending for it as cancelled, with the reason. Attempts that run are
-// finished and settled as usual. It returns how many deliveries were cancelled.
+// Remove takes a handler and its routes away and settles what is pending for it as cancelled, with the reason. Attempts that run are finished;
+// those that fail are cancelled too. Its dead letters hold back nothing any more, should a handler of the same name come. It returns how many
+// deliveries were cancelled.
 func (d *Dispatcher) Remove(ctx context.Context, name HandlerName, reason string) (cancelled int64, err error) {
 	d.mu.Lock()
 	delete(d.lanes, name)
@@ -88,7 +94,7 @@ func (d *Dispatcher) Remove(ctx context.Context, name HandlerName, reason string
 		t.pending, t.failed = t.pending-n, t.failed+n
 		d.mu.Unlock()
 		if n < cancelBatch {
-			return cancelled, nil
+			return cancelled, d.passDead(ctx, name)
 		}
 	}
 }

@@ -22,12 +22,6 @@ const settlePending = `UPDATE outbox_deliveries SET state = 'pending', next_atte
 const settleDeadLetter = `UPDATE outbox_deliveries SET state = 'dead-letter', completed_at = ?, charged = ?, last_error = ?,
   failure_class = ?, blocks = ?, lease_owner = NULL, lease_expires_at = NULL, interrupted = 0` + underLease + `= ?`
 
-// unblockNext lets the next delivery of an ordering key into the due index. It has waited for nothing but its predecessor, so it is due,
-// even if the clock has gone back since it was staged.
-const unblockNext = `UPDATE outbox_deliveries SET blocked = 0, next_attempt_at = min(next_attempt_at, ?)
-WHERE state = 'pending' AND blocked = 1 AND id = (SELECT id FROM outbox_deliveries
-  WHERE blocks = 1 AND handler = ? AND tenant = ? AND ordering_key = ? ORDER BY seq LIMIT 1)`
-
 const insertAttempt = `INSERT INTO outbox_attempts(delivery, attempt, fence, charged, class, status, error, excerpt, started_at, duration)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
@@ -42,7 +36,7 @@ type outcome struct {
 	took    time.Duration
 	ahead   time.Duration // how far the clock has jumped ahead since it began
 	outage  bool          // the lane's breaker is open
-	orphan  bool          // the handler was removed meanwhile
+	orphan  bool          // the handler was removed meanwhile; known when it is settled
 	// settled: the handler's own transaction has settled it already (InTx).
 	settled    bool
 	suppressed bool
@@ -98,20 +92,6 @@ func (d *Dispatcher) settleAll(ctx context.Context, tx *Tx, outcomes []outcome) 
 	return nil
 }
 
-func unblock(ctx context.Context, tx *Tx, dl Delivery) error {
-	if dl.Message.OrderingKey == "" {
-		return nil
-	}
-	return unblockKey(ctx, tx, dl.Handler, dl.Message.Tenant, dl.Message.OrderingKey)
-}
-
-func unblockKey(ctx context.Context, tx *Tx, handler HandlerName, tenant TenantID, key string) error {
-	if _, err := execCount(ctx, tx, unblockNext, micros(tx.Now), string(handler), string(tenant), key); err != nil {
-		return fmt.Errorf("free ordering key: %w", err)
-	}
-	return nil
-}
-
 // settleFailure returns the delivery to pending or makes it a dead letter, and keeps the evidence.
 func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) error {
 	dl, f := o.attempt.delivery, o.failure
@@ -129,13 +109,19 @@ func (d *Dispatcher) settleFailure(ctx context.Context, tx *Tx, o *outcome) erro
 		since = 0
 	}
 	v := d.config.Retry.judge(f, t)
+	text := f.Error()
+	known, skips := d.registered(dl.Handler)
+	if o.orphan = !known; o.orphan && !v.dead {
+		// What waited was cancelled when the handler was removed.
+		v.dead, v.class, text = true, Cancelled, "the handler was removed during this attempt, which ended so: "+text
+	}
 	o.verdict, o.due = v, tx.Now.Add(v.wait)
-	text := clip(f.Error(), maxErrorText)
+	text = clip(text, maxErrorText)
 	var n int64
 	var err error
 	if v.dead {
 		var blocks any
-		if dl.blocks && !o.attempt.lane.handler.SkipDeadLetters {
+		if dl.blocks && known && !skips {
 			blocks = 1
 		}
 		n, err = execCount(ctx, tx, settleDeadLetter, micros(tx.Now), v.charged, text, string(v.class), blocks, d.owner, int64(dl.Fence), int64(dl.ID))

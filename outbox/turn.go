@@ -125,7 +125,6 @@ func (d *Dispatcher) plan() *turn {
 // consider adds to an outcome what settling it depends on. The caller holds d.mu.
 func (d *Dispatcher) consider(o *outcome) {
 	o.outage = o.attempt.lane.breaker.open()
-	o.orphan = d.lanes[o.attempt.delivery.Handler] == nil
 }
 
 // run is the turn's transaction.

@@ -112,6 +112,7 @@ CREATE INDEX IF NOT EXISTS outbox_deliveries_due     ON outbox_deliveries(handle
 CREATE INDEX IF NOT EXISTS outbox_deliveries_open    ON outbox_deliveries(handler) WHERE completed_at IS NULL;
 CREATE INDEX IF NOT EXISTS outbox_deliveries_leased  ON outbox_deliveries(lease_expires_at) WHERE state = 'processing';
 CREATE INDEX IF NOT EXISTS outbox_deliveries_dead    ON outbox_deliveries(handler) WHERE state = 'dead-letter';
+CREATE INDEX IF NOT EXISTS outbox_deliveries_blocking_dead ON outbox_deliveries(handler) WHERE state = 'dead-letter' AND blocks = 1;
 CREATE INDEX IF NOT EXISTS outbox_deliveries_interrupted ON outbox_deliveries(handler) WHERE interrupted = 1;
 CREATE INDEX IF NOT EXISTS outbox_deliveries_order   ON outbox_deliveries(handler, tenant, ordering_key, seq) WHERE blocks = 1;
 
