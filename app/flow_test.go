@@ -20,7 +20,13 @@ import (
 // command runs a command of the program and returns what it printed.
 func command(t *testing.T, args ...string) []byte {
 	t.Helper()
-	run := exec.Command(binary(t), args...)
+	return commandOf(t, binary(t), args...)
+}
+
+// commandOf is command for another build of the program.
+func commandOf(t *testing.T, build string, args ...string) []byte {
+	t.Helper()
+	run := exec.Command(build, args...)
 	var log bytes.Buffer
 	run.Stderr = &log
 	out, err := run.Output()

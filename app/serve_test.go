@@ -47,9 +47,15 @@ func (l *lockedBuffer) String() string {
 // launch starts the program; it may not become ready.
 func launch(t *testing.T, folder string, args ...string) *process {
 	t.Helper()
+	return launchBuild(t, binary(t), folder, args...)
+}
+
+// launchBuild is launch for another build of the program.
+func launchBuild(t *testing.T, build, folder string, args ...string) *process {
+	t.Helper()
 	p := &process{readyFile: filepath.Join(folder, "ready.json"), log: &lockedBuffer{}, exited: make(chan int, 1)}
 	all := append([]string{"serve", "--data-dir", folder, "--ready-file", p.readyFile, "--listen", "127.0.0.1:0"}, args...)
-	p.Cmd = exec.Command(binary(t), all...)
+	p.Cmd = exec.Command(build, all...)
 	p.Stderr, p.Stdout = p.log, p.log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
@@ -70,7 +76,12 @@ func launch(t *testing.T, folder string, args ...string) *process {
 // start starts the program and waits until it is ready.
 func start(t *testing.T, folder string, args ...string) *process {
 	t.Helper()
-	p := launch(t, folder, args...)
+	return launch(t, folder, args...).ready(t)
+}
+
+// ready waits until the program answers.
+func (p *process) ready(t *testing.T) *process {
+	t.Helper()
 	eventually(t, "ready file", func() bool {
 		text, err := os.ReadFile(p.readyFile)
 		return err == nil && json.Unmarshal(text, &p.Ready) == nil
