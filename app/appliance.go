@@ -35,6 +35,7 @@ const (
 	DatabaseName = "posthorn.db"
 	KeyName      = "posthorn.key"
 	FilesName    = "files"
+	ReserveName  = "posthorn.reserve"
 )
 
 // Options say what appliance to open.
@@ -76,6 +77,7 @@ type Appliance struct {
 	destinations *destinations.Service
 	metrics      *metrics.Metrics
 	keeper       *upkeep.Keeper
+	reserve      *store.Reserve
 	alerts       *alerts.Watch
 	notifier     *alerts.Notifier // nil: nobody is named
 	keeping      sync.WaitGroup

@@ -2,13 +2,16 @@ package app
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/posthorn/posthorn/app/metrics"
+	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/app/upkeep"
 )
 
 // prepareKeeping prepares what goes on beside delivery: upkeep, and the metrics that are read on demand.
 func (a *Appliance) prepareKeeping() (err error) {
+	a.reserve = store.NewReserve(store.ReserveConfig{Path: filepath.Join(a.options.DataDir, ReserveName), Size: a.Records().Bytes("disk-reserve"), Logger: a.logger})
 	a.keeper, err = upkeep.New(upkeep.Config{Store: a.store, Dispatcher: a.dispatcher, Mediator: a.mediator, Records: a.Records,
 		Guest: a.options.DB != "", Logger: a.logger})
 	if err != nil {
@@ -22,6 +25,7 @@ func (a *Appliance) keep() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopKeeping = cancel
 	a.keeping.Go(func() { a.keeper.Run(ctx) })
+	a.keeping.Go(func() { a.reserve.Run(ctx) })
 	a.keeping.Go(func() { a.alerts.Run(ctx) })
 	if a.notifier != nil {
 		a.keeping.Go(func() { a.notifier.Run(ctx) })

@@ -45,6 +45,9 @@ type Deps struct {
 	// Writer tells by Err why it has stopped for good; see outbox.Writer.
 	Writer interface{ Err() error }
 
+	// Intake says why nothing new is staged at the moment; nil: it is. See store.Reserve. Optional.
+	Intake func() error
+
 	// Lending is the lending branch; nil: it is off, and its routes are not served.
 	Lending *lending.Module
 	// Inbound takes events from outside; nil: none.
@@ -73,6 +76,8 @@ type Dispatcher interface {
 	Backlog(ctx context.Context) (outbox.Backlog, error)
 	// Down says why nothing can be dispatched at the moment; nil: it can.
 	Down() error
+	// ClockTrusted says whether the clock can be right.
+	ClockTrusted() bool
 }
 
 // Route is a handler served beside the API's own.
@@ -103,6 +108,9 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	if deps.Logger == nil {
 		deps.Logger = slog.New(slog.DiscardHandler)
+	}
+	if deps.Intake == nil {
+		deps.Intake = func() error { return nil }
 	}
 	if deps.URL == nil {
 		deps.URL = func() string { return "" }

@@ -15,7 +15,7 @@ type backfillBody struct {
 func (s *server) backfillRoutes() {
 	own := []parameter{tenantParameter}
 	add[backfillBody, destinations.Backfill](s, operation{
-		method: http.MethodPost, path: "/v1/destinations/{name}/backfill", tag: "destinations", status: http.StatusAccepted, optionalBody: true, keyed: true,
+		method: http.MethodPost, path: "/v1/destinations/{name}/backfill", tag: "destinations", status: http.StatusAccepted, optionalBody: true, keyed: true, stages: true,
 		summary: "Give a destination the kept messages of the past that its types match", query: own,
 		description: "It is held until the last is in, so that what has an ordering key comes in order. What it has a delivery of already it gets no second time; " +
 			"what no route wanted moves over to it. The work goes on in the background, and after a restart.",

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/api"
 	"github.com/posthorn/posthorn/app/audit"
 	"github.com/posthorn/posthorn/app/deliveries"
 	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -233,5 +235,35 @@ func TestBackfillOfADestination(t *testing.T) {
 	}
 	if a := b.get(t, "/v1/destinations/shop"); !strings.Contains(a.body, `"flowing"`) {
 		t.Errorf("the destination is not freed: %s", a.body)
+	}
+}
+
+// TestADiskThatIsNearlyFullStopsIntakeOnly leaves operators their work.
+func TestADiskThatIsNearlyFullStopsIntakeOnly(t *testing.T) {
+	t.Parallel()
+	var low error
+	b := newBed(t, func(d *api.Deps) { d.Intake = func() error { return low } })
+	low = store.ErrDiskLow
+	before := b.rows(t)
+	for _, path := range []string{"/v1/messages", "/v1/transactions", "/v1/destinations/shop/backfill"} {
+		if a := b.post(t, path, `{}`); a.status != 507 || a.problem(t).Code != "disk-low" {
+			t.Errorf("POST %s: %d %s", path, a.status, a.body)
+		}
+	}
+	if after := b.rows(t); after != before {
+		t.Errorf("rows changed from\n%sto\n%s", before, after)
+	}
+	if a := b.send(t, "", "GET", "/readyz", ""); a.status != 200 || !strings.Contains(a.body, `"status":"degraded"`) || !strings.Contains(a.body, `"code":"disk-low"`) {
+		t.Errorf("ready: %d %s", a.status, a.body)
+	}
+	if a := b.post(t, "/v1/destinations", `{"name":"shop","kind":"webhook","url":"https://example.org","types":["*"]}`); a.status != 201 {
+		t.Errorf("an operator's work: %d %s", a.status, a.body)
+	}
+	low = nil
+	if a := b.post(t, "/v1/messages", `{"type":"order-placed","payload":{"order":1}}`); a.status != 201 {
+		t.Errorf("with room again: %d %s", a.status, a.body)
+	}
+	if a := b.send(t, "", "GET", "/readyz", ""); a.status != 200 || !strings.Contains(a.body, `"status":"ready"`) {
+		t.Errorf("ready: %d %s", a.status, a.body)
 	}
 }

@@ -19,7 +19,7 @@ type transactionBody struct {
 
 func (s *server) documentRoutes() {
 	add[transactionBody, documents.Outcome](s, operation{
-		method: http.MethodPost, path: "/v1/transactions", tag: "documents", status: http.StatusCreated, keyed: true,
+		method: http.MethodPost, path: "/v1/transactions", tag: "documents", status: http.StatusCreated, keyed: true, stages: true,
 		summary: "Change documents and say what happened, in one transaction",
 		description: "Changes and messages are committed together or not at all. A repetition, by Idempotency-Key or by the id of its first message that has one, " +
 			"is answered like the first time and changes nothing.",

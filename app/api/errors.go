@@ -47,6 +47,8 @@ var sentinels = []known{
 		Hint: "Send it again a little later.", retryAfter: "1"}},
 	{err: outbox.ErrStoreFull, problem: Problem{Status: 507, Code: "store-full", Detail: "The disk, or the database's size limit, has no room; nothing was changed.",
 		Hint: "Make room: deliveries go on meanwhile."}},
+	{err: store.ErrDiskLow, problem: Problem{Status: 507, Code: "disk-low", Detail: "The disk is nearly full, and what it has left is for what was accepted before; nothing was changed.",
+		Hint: "Make room: deliveries go on meanwhile, and this is accepted again by itself."}},
 	{err: outbox.ErrStoreBusy, problem: Problem{Status: 503, Code: "store-busy", Detail: "Another process holds the database; nothing was changed.",
 		Hint: "Send it again a little later.", retryAfter: "2"}},
 	{err: outbox.ErrStoreIO, problem: Problem{Status: 503, Code: "store-unavailable", Detail: "The database cannot be read or written; nothing was changed.",

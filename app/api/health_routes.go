@@ -15,11 +15,11 @@ type health struct {
 
 // readiness says whether messages are dispatched.
 type readiness struct {
-	Status  string   `json:"status" enum:"ready,gated"`
-	Reasons []reason `json:"reasons" doc:"why nothing is dispatched"`
+	Status  string   `json:"status" enum:"ready,degraded,gated" doc:"degraded: messages are dispatched, and somebody should look; gated: none is"`
+	Reasons []reason `json:"reasons" doc:"why it is not ready"`
 }
 
-// reason is why nothing is dispatched, in words that hold nothing private: nobody has to be known to read them.
+// reason is why it is not ready, in words that hold nothing private: nobody has to be known to read them.
 type reason struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -54,7 +54,7 @@ func (s *server) healthRoutes() {
 		func(*exchange, nothing) (reply, error) { return reply{http.StatusOK, health{"ok"}}, nil })
 	add[nothing, readiness](s, operation{
 		method: http.MethodGet, path: "/readyz", tag: "about", summary: "Whether messages are dispatched", public: true,
-		description: "503 exactly when dispatch is gated, with the reasons.",
+		description: "503 exactly when dispatch is gated; 200 otherwise, also when it is degraded. With the reasons.",
 	}, func(*exchange, nothing) (reply, error) {
 		ready := readiness{Status: "ready", Reasons: []reason{}}
 		if err := s.Writer.Err(); err != nil {
@@ -66,6 +66,24 @@ func (s *server) healthRoutes() {
 			ready.Status = "gated"
 			return reply{http.StatusServiceUnavailable, ready}, nil
 		}
+		if ready.Reasons = s.troubles(); len(ready.Reasons) > 0 {
+			ready.Status = "degraded"
+		}
 		return reply{http.StatusOK, ready}, nil
 	})
+}
+
+// troubles lists what leaves dispatch going and wants looking at.
+func (s *server) troubles() []reason {
+	found := []reason{}
+	if s.Intake() != nil {
+		found = append(found, reason{"disk-low", "The disk is nearly full: nothing new is accepted, deliveries go on.", "disk-full"})
+	}
+	if !s.Dispatcher.ClockTrusted() {
+		found = append(found, reason{"clock-untrusted", "The clock shows a time before this program was built: what needs it is held.", "clock-untrusted"})
+	}
+	if s.Alerts != nil && len(s.Alerts.Raised()) > 0 {
+		found = append(found, reason{"alerts", "Alerts are raised; posthorn alerts lists them.", ""})
+	}
+	return found
 }

@@ -49,7 +49,7 @@ func (s *server) lendingRoutes() {
 
 // change serves a command with a body.
 func change[In, Out any](s *server, path string, status int, summary string, do func(context.Context, In, *mediator.Receipt) (mediator.Answer, error)) {
-	add[In, Out](s, operation{method: http.MethodPost, path: path, tag: "lending", status: status, keyed: true, summary: summary, query: []parameter{tenantParameter}},
+	add[In, Out](s, operation{method: http.MethodPost, path: path, tag: "lending", status: status, keyed: true, stages: true, summary: summary, query: []parameter{tenantParameter}},
 		func(x *exchange, in In) (reply, error) {
 			receipt, err := x.receipt()
 			if err != nil {
@@ -62,7 +62,7 @@ func change[In, Out any](s *server, path string, status int, summary string, do 
 
 // act serves a command whose path says all.
 func act[Out any](s *server, path string, status int, summary string, do func(ctx context.Context, id string, r *mediator.Receipt) (mediator.Answer, error)) {
-	add[nothing, Out](s, operation{method: http.MethodPost, path: path, tag: "lending", status: status, keyed: true, summary: summary, query: []parameter{tenantParameter}},
+	add[nothing, Out](s, operation{method: http.MethodPost, path: path, tag: "lending", status: status, keyed: true, stages: true, summary: summary, query: []parameter{tenantParameter}},
 		func(x *exchange, _ nothing) (reply, error) {
 			receipt, err := x.receipt()
 			if err != nil {

@@ -26,6 +26,8 @@ type operation struct {
 	keyed bool
 	// optionalBody: the body may be left out.
 	optionalBody bool
+	// stages: it stages messages, which a disk that is nearly full has no room for.
+	stages bool
 	// public: it is reached without a principal.
 	public bool
 	// status is that of success. Defaults to 200.
@@ -54,6 +56,11 @@ func add[In any, Out any](s *server, op operation, serve func(x *exchange, in In
 		x := &exchange{Request: r, w: w, api: s}
 		answer, err := func() (answer reply, err error) {
 			var in In
+			if op.stages {
+				if err := s.Intake(); err != nil {
+					return answer, err
+				}
+			}
 			if err := x.readQuery(op.query); err != nil {
 				return answer, err
 			}

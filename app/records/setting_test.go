@@ -23,7 +23,7 @@ func TestDefaults(t *testing.T) {
 		"alert-store-outage": time.Second, "alert-interval": time.Second, "alert-retry-first": time.Second, "alert-retry-cap": time.Minute,
 		"live-client-timeout": 30 * time.Second, "live-heartbeat": 15 * time.Second, "live-lifespan": time.Hour,
 		"live-revalidation": time.Minute, "live-backoff-first": 500 * time.Millisecond, "live-backoff-cap": 30 * time.Second,
-		"session-idle": 12 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
+		"session-idle": 12 * time.Hour, "secret-overlap": 24 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
 		"lending-loan-period": 28 * 24 * time.Hour, "lending-overdue-grace": 24 * time.Hour, "lending-pickup-time": 7 * 24 * time.Hour,
 		"lending-shelf-window": 30 * 24 * time.Hour, "inbound-horizon": 30 * 24 * time.Hour,
 	}
@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	}
 	sizes := map[string]int64{
 		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10,
-		"size-budget": 4 << 30,
+		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
 		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "alert-size-budget": 0.8,
