@@ -256,6 +256,9 @@ func (a *Appliance) drain(ctx context.Context) {
 	if a.dispatcher == nil {
 		return
 	}
+	if a.destinations != nil {
+		a.destinations.EndLeases() // no consumer can be heard any more
+	}
 	// It fails only with the store, which tells of that itself.
 	if err := a.dispatcher.Stop(ctx); err != nil {
 		a.logger.Debug("delivery ended with the store", "error", err)

@@ -52,6 +52,10 @@ func destinationDefaults(set *records.Set) destinations.Defaults {
 		Timeout:            set.Duration("delivery-timeout"),
 		RetryAfterCap:      set.Duration("retry-after-cap"),
 		SecretOverlap:      set.Duration("secret-overlap"),
+		PullConcurrency:    set.Int("pull-concurrency"),
+		PullBatch:          set.Int("pull-batch"),
+		PullWait:           set.Duration("pull-wait"),
+		PullCap:            set.Duration("pull-lease-cap"),
 	}
 }
 

@@ -33,7 +33,7 @@ type attempt struct {
 // start runs the attempts of a committed claim. The caller holds d.mu.
 func (d *Dispatcher) start(c claim) {
 	for _, dl := range c.due.deliveries {
-		a := &attempt{lane: c.lane, delivery: dl, started: d.config.now(), began: time.Now(), ahead: d.clock.ahead, suspect: c.suspect, probe: c.probe}
+		a := &attempt{lane: c.lane, delivery: dl, started: d.config.now(), began: time.Now(), ahead: d.clock.ahead, suspect: c.suspect && !c.lane.elsewhere(), probe: c.probe}
 		c.lane.busy++
 		d.running[a] = struct{}{}
 		a.expiry = time.AfterFunc(c.lane.leaseFor, func() { d.expire(a) })

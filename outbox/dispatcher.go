@@ -261,6 +261,9 @@ func (d *Dispatcher) settled(o outcome) {
 		l = o.attempt.lane // removed meanwhile
 	}
 	d.measure(o)
+	if told := o.attempt.lane.handler.Settled; told != nil {
+		told(o.attempt.delivery, o.stale)
+	}
 	if o.stale {
 		t.stale++
 		o.attempt.lane.gone = false
@@ -285,6 +288,17 @@ func (d *Dispatcher) settled(o outcome) {
 		l.held, l.gone = TargetGone, false
 		d.told = append(d.told, name)
 		d.config.Logger.Warn("a target is gone; its deliveries are held", "handler", name)
+	}
+}
+
+// Late counts an outcome that reached a handler after its attempt had ended, so that it changed nothing: for a handler that learns of
+// outcomes from elsewhere.
+func (d *Dispatcher) Late(handler HandlerName) {
+	d.mu.Lock()
+	d.tally(handler).stale++
+	d.mu.Unlock()
+	if d.config.Measure != nil {
+		d.config.Measure(Outcome{Handler: handler, Result: ResultStale})
 	}
 }
 

@@ -23,6 +23,9 @@ func newLane(h Handler, c Config) *lane {
 	return &lane{handler: h, leaseFor: h.Timeout + c.LeaseGrace, dirty: true, replan: true, breaker: breaker{policy: c.Breaker}, bucket: newBucket(h.Rate)}
 }
 
+// elsewhere: the work of its attempts is not done by this process, so it is no suspect when the process has ended, and may take its time.
+func (l *lane) elsewhere() bool { return l.handler.Width != nil }
+
 // dueAt notes that something becomes due at t.
 func (l *lane) dueAt(t time.Time) {
 	if l.next.IsZero() || t.Before(l.next) {
@@ -72,6 +75,9 @@ func (d *Dispatcher) holdOf(l *lane) string {
 // least; zero: until an attempt ends.
 func (l *lane) room(now time.Time, returned int) (n int, wait time.Duration) {
 	width, grows := l.width(now)
+	if l.handler.Width != nil {
+		width = min(width, l.handler.Width())
+	}
 	if n = width - l.busy + returned; n <= 0 {
 		return 0, grows
 	}

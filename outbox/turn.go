@@ -276,7 +276,7 @@ func (d *Dispatcher) apply(t *turn) {
 		d.measureUnfit(c.lane.handler.Name, c.due.unfit)
 		tally.attempts += n
 		if c.suspect {
-			d.suspectRuns = n > 0
+			d.suspectRuns = n > 0 && !c.lane.elsewhere()
 		} else {
 			c.lane.dirty, c.lane.next = false, c.next
 		}

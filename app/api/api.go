@@ -127,6 +127,7 @@ func New(deps Deps) (http.Handler, error) {
 	s.destinationRoutes()
 	s.backfillRoutes()
 	s.reshapeRoutes()
+	s.pullRoutes()
 	s.tokenRoutes()
 	if s.Sessions != nil {
 		s.sessionRoutes()

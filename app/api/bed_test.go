@@ -92,7 +92,8 @@ func newBed(t *testing.T, change func(*api.Deps), more ...func(*store.Store, *ap
 	m := mediator.New(mediator.Config{Writer: db.Writer, Read: db.Read})
 	judge := emits.Judge{Records: current}
 	service := destinations.New(destinations.Config{Mediator: m, Writer: db.Writer, Read: db.Read, Dispatcher: dispatcher, Key: key, Egress: policy,
-		Defaults: destinations.Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour}})
+		Defaults: destinations.Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour,
+			PullConcurrency: 256, PullBatch: 100, PullWait: 30 * time.Second, PullCap: time.Hour}})
 	t.Cleanup(service.Close)
 	b := &bed{store: db, tokens: map[access.Role]string{}, deps: api.Deps{Mediator: m, Documents: documents.New(m, judge, nil), Messages: messages.New(m, judge), Deliveries: deliveries.New(m, dispatcher),
 		Destinations: service, Tokens: access.NewTokens(db.Writer, db.Read), Records: current, Dispatcher: dispatcher, Writer: db.Writer, Version: "test"}}

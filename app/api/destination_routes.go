@@ -11,7 +11,7 @@ import (
 // destinationBody asks for a destination.
 type destinationBody struct {
 	Name        string   `json:"name" pattern:"^[a-z][a-z0-9-]{0,62}$" example:"shop"`
-	Kind        string   `json:"kind" enum:"webhook,file"`
+	Kind        string   `json:"kind" enum:"webhook,file,pull"`
 	URL         string   `json:"url,omitempty" doc:"webhook: where deliveries are posted"`
 	Path        string   `json:"path,omitempty" doc:"file: an absolute path in a folder that the configuration allows"`
 	Types       []string `json:"types" doc:"the event types that it gets; * stands for any characters" minItems:"1"`

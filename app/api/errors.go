@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/destinations"
 	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/mediator"
@@ -60,6 +61,8 @@ var sentinels = []known{
 		Hint: "Posthorn ends. Put the file back or restore a backup, start it, and send this again.", retryAfter: "10"}},
 	{err: outbox.ErrClosed, problem: Problem{Status: 503, Code: "stopping", Detail: "Posthorn is stopping; nothing was changed.",
 		Hint: "Send it again a little later.", retryAfter: "5"}},
+	{err: destinations.ErrUnsettled, problem: Problem{Status: 503, Code: "not-settled-yet", Detail: "The outcome is taken, and not on the disk yet.",
+		Hint: "Send it again a little later. When the answer is then stale-fence, see what became of the delivery.", retryAfter: "2"}},
 	{err: context.Canceled, problem: Problem{Status: 503, Code: "cancelled", Detail: "The request ended before it was started; nothing was changed."}},
 }
 

@@ -51,6 +51,9 @@ func TestWireShapes(t *testing.T) {
 		{"PATCH", "/v1/destinations/shop", `{"types":["order-*","parcel-sent"],"rate":5,"timeout":""}`},
 		{"POST", "/v1/destinations/shop/rotate-secret", `{"overlap":"1h"}`},
 		{"DELETE", "/v1/destinations/shop", ""},
+		{"POST", "/v1/destinations", `{"name":"till","kind":"pull","types":["order-*"],"timeout":"1m"}`},
+		{"GET", "/v1/pull/till?max=5&wait=1", ""},
+		{"POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`},
 		{"POST", "/v1/tokens", `{"role":"viewer","name":"eye"}`},
 		{"DELETE", "/v1/tokens/eye", ""},
 		{"GET", "/healthz", ""},
@@ -180,7 +183,7 @@ func TestTheOpenAPIDocumentHoldsTogether(t *testing.T) {
 			t.Errorf("a reference to %s, which is not there", ref[1])
 		}
 	}
-	for _, path := range []string{"/v1/transactions", "/v1/messages/{id}/payload", "/v1/destinations/{name}/resume", "/v1/backlog", "/readyz"} {
+	for _, path := range []string{"/v1/transactions", "/v1/messages/{id}/payload", "/v1/destinations/{name}/resume", "/v1/pull/{handler}", "/v1/pull/{handler}/{id}", "/v1/backlog", "/readyz"} {
 		if len(document.Paths[path]) == 0 {
 			t.Errorf("%s is not described", path)
 		}

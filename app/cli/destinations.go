@@ -46,8 +46,11 @@ type destination struct {
 }
 
 func (d destination) target() string {
-	if d.URL != "" {
+	switch {
+	case d.URL != "":
 		return d.URL
+	case d.Kind == "pull":
+		return "asked for at /v1/pull/" + d.Name
 	}
 	return d.Path
 }
@@ -61,7 +64,7 @@ func destinationsCreateCommand(deps Deps) *cli.Command {
 A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]};
 so must the folder of a file destination, unless it is the folder files in the data folder: files: {allow: [/var/lib/orders]}.`,
 		Flags: clientFlags(bounding(
-			&cli.StringFlag{Name: "kind", Usage: "webhook or file", Value: "webhook"},
+			&cli.StringFlag{Name: "kind", Usage: "webhook, file or pull", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
 			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
@@ -98,8 +101,9 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 			return nil, misuse("posthorn destinations create "+name+" --kind file --file events.jsonl", "a file destination needs a file")
 		}
 		body["path"] = c.Path("file") // a relative one lies in the data folder's own folder for files
+	case "pull":
 	default:
-		return nil, misuse("", "the kind of a destination is webhook or file")
+		return nil, misuse("", "the kind of a destination is webhook, file or pull")
 	}
 	bounds(c, body)
 	if tenant := c.String("tenant"); tenant != "" {

@@ -87,7 +87,8 @@ func (st store) boot(t *testing.T, change func(*Config)) *bed {
 		t.Fatal(err)
 	}
 	config := Config{Mediator: mediator.New(mediator.Config{Writer: b.writer, Read: readers}), Writer: b.writer, Read: readers, Dispatcher: b.dispatcher,
-		Key: st.key, Egress: policy, Defaults: Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour}}
+		Key: st.key, Egress: policy, Defaults: Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour,
+			PullConcurrency: 256, PullBatch: 100, PullWait: 30 * time.Second, PullCap: time.Hour}}
 	if change != nil {
 		change(&config)
 	}

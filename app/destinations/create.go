@@ -53,18 +53,19 @@ func (c create) Validate() error {
 		if sentence, refused = judgeURL(c.service.config.Egress, c.URL); sentence != "" {
 			v.Add("/url", sentence)
 		}
-		if c.Path != "" {
-			v.Add("/path", "belongs to the kind file")
-		}
+	case Pull:
 	case File:
 		if err := file.CheckPath(c.Path, c.service.config.Files); err != nil {
 			v.Add("/path", strings.TrimPrefix(err.Error(), file.ErrInvalidPath.Error()+": "))
 		}
-		if c.URL != "" {
-			v.Add("/url", "belongs to the kind webhook")
-		}
 	default:
-		v.Add("/kind", "must be webhook or file")
+		v.Add("/kind", "must be webhook, file or pull")
+	}
+	if c.URL != "" && c.Kind != Webhook {
+		v.Add("/url", "belongs to the kind webhook")
+	}
+	if c.Path != "" && c.Kind != File {
+		v.Add("/path", "belongs to the kind file")
 	}
 	if len(c.Types) < 1 || len(c.Types) > MaxTypes {
 		v.Add("/types", fmt.Sprintf("must be 1 to %d patterns, such as order-*", MaxTypes))
@@ -134,8 +135,12 @@ func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error)
 // describe is what the audit says: enough to recognize the target, nothing secret.
 func (d Destination) describe() string {
 	target := d.Options.Path
-	if d.Kind == Webhook {
+	switch d.Kind {
+	case Webhook:
 		target = hostOf(d.Options.URL)
+	case Pull:
+		target = "whoever asks"
+	case File:
 	}
 	return fmt.Sprintf("%s to %s, types %s", d.Kind, target, strings.Join(d.Types, " "))
 }

@@ -16,6 +16,8 @@ type Kind string
 const (
 	Webhook Kind = "webhook"
 	File    Kind = "file"
+	// Pull is a consumer that asks for its deliveries, since no request can reach it.
+	Pull Kind = "pull"
 )
 
 // Order is what a dead letter means for the later messages of its ordering key.
@@ -90,13 +92,13 @@ func (d Destination) State() State {
 // View is a destination as callers see it.
 type View struct {
 	Name        string             `json:"name"`
-	Kind        Kind               `json:"kind" enum:"webhook,file"`
+	Kind        Kind               `json:"kind" enum:"webhook,file,pull"`
 	URL         string             `json:"url,omitempty" doc:"Where a webhook posts to. A viewer sees its host only, since the rest is often a credential."`
 	Path        string             `json:"path,omitempty" doc:"The file that a file destination appends to."`
 	Types       []string           `json:"types" doc:"Patterns of the types that it receives."`
 	Concurrency int                `json:"concurrency"`
 	Rate        float64            `json:"rate" doc:"Attempts a second at the most; 0: no bound."`
-	Timeout     string             `json:"timeout" doc:"The bound of one attempt: 15s."`
+	Timeout     string             `json:"timeout" doc:"The bound of one attempt: 15s. For a pull destination, how long a consumer holds a delivery."`
 	Order       Order              `json:"order" enum:"block,skip" doc:"Whether a dead letter holds back the later messages of its ordering key."`
 	State       State              `json:"state" enum:"flowing,paused,disabled"`
 	Hold        string             `json:"hold,omitempty" doc:"Why nothing is delivered."`
@@ -152,6 +154,12 @@ type Defaults struct {
 	Timeout            time.Duration
 	RetryAfterCap      time.Duration
 	SecretOverlap      time.Duration
+	// PullConcurrency is how many deliveries consumers may hold, PullBatch how many one request may get, PullWait how long it may wait, PullCap how
+	// long extensions may hold a delivery.
+	PullConcurrency int
+	PullBatch       int
+	PullWait        time.Duration
+	PullCap         time.Duration
 }
 
 type bounds struct {
@@ -168,9 +176,13 @@ func (d Destination) bounds(defaults Defaults) bounds {
 		b.rate = defaults.Rate
 	}
 	if b.concurrency == 0 {
-		b.concurrency = defaults.WebhookConcurrency
-		if d.Kind == File {
+		switch d.Kind {
+		case File:
 			b.concurrency = defaults.FileConcurrency
+		case Pull:
+			b.concurrency = defaults.PullConcurrency
+		default:
+			b.concurrency = defaults.WebhookConcurrency
 		}
 	}
 	if own, err := time.ParseDuration(d.Options.Timeout); err == nil {

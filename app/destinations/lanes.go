@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/posthorn/posthorn/app/integrations/file"
+	"github.com/posthorn/posthorn/app/integrations/pull"
 	"github.com/posthorn/posthorn/app/integrations/webhook"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -74,10 +75,13 @@ func (s *Service) register(ctx context.Context, d Destination) error {
 		hold = ""
 	}
 	handler.RepeatKey, handler.Outside = built.key, built.deliver
+	if built.queue != nil {
+		handler.Width, handler.Settled, handler.Timeout = built.queue.Width, built.queue.Settled, s.config.Defaults.PullCap
+	}
 	if err := s.config.Dispatcher.Register(ctx, handler); err != nil {
 		return fmt.Errorf("register destination %s: %w", d.Name, err)
 	}
-	s.keep(d.Name, lane{broken: broken, close: built.close, tenant: d.Tenant, deliver: built.deliver})
+	s.keep(d.Name, lane{broken: broken, close: built.close, tenant: d.Tenant, deliver: built.deliver, queue: built.queue})
 	if hold != d.Hold {
 		d.Hold = hold
 		return s.follow(ctx, d)
@@ -90,6 +94,7 @@ type integration struct {
 	deliver outbox.Outside
 	key     string // by what the target suppresses repeats (P19)
 	close   func()
+	queue   *pull.Queue // where consumers ask; nil for what is sent
 }
 
 func (s *Service) build(d Destination, bounds bounds) (integration, error) {
@@ -111,6 +116,9 @@ func (s *Service) build(d Destination, bounds bounds) (integration, error) {
 			return integration{}, err
 		}
 		return integration{deliver: target.Deliver, key: "id", close: target.Close}, nil
+	case Pull:
+		queue := pull.New(pull.Config{Lease: bounds.timeout, Cap: s.config.Defaults.PullCap, Wake: s.config.Dispatcher.Wake})
+		return integration{deliver: queue.Deliver, key: "the message's id", close: queue.Close, queue: queue}, nil
 	default:
 		return integration{}, fmt.Errorf("this program does not know destinations of the kind %q", d.Kind)
 	}
@@ -123,6 +131,7 @@ type lane struct {
 	tenant outbox.TenantID
 	// deliver is the integration's, past the lane.
 	deliver outbox.Outside
+	queue   *pull.Queue // nil for what is sent
 }
 
 // keep remembers a lane, in place of the one before it.

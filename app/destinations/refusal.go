@@ -44,6 +44,16 @@ func busyTrying() error {
 		Sentence: fmt.Sprintf("%d destinations are being tried already.", trials), Hint: "Try again when they have answered."}
 }
 
+func notPulled(d Destination) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "not-a-pull-destination", Sentence: fmt.Sprintf("The destination %s is a %s: its messages are sent to it.", d.Name, d.Kind),
+		Hint: "Create one with the kind pull for a consumer that asks."}
+}
+
+func stale() error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "stale-fence", Sentence: "This delivery is not held under this fence, or not any more; nothing was changed.",
+		Hint: "Its lease ran out, or Posthorn has started again: the delivery is made again, or was settled. Leave it, and ask for the next ones."}
+}
+
 // judgeURL turns what the egress guard says about a URL into a violation or a refusal. Neither repeats the URL.
 func judgeURL(policy egress.Policy, raw string) (sentence string, refused error) {
 	err := policy.CheckURL(raw)

@@ -61,6 +61,17 @@ func New(config Config) *Service {
 	return s
 }
 
+// EndLeases returns what consumers hold, without charge, and answers those who wait: the end of the process ends every lease.
+func (s *Service) EndLeases() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		if l.queue != nil {
+			l.queue.Close()
+		}
+	}
+}
+
 // Close ends what the service does in the background and lets go of connections that no attempt uses. It is called after the dispatcher's stop.
 func (s *Service) Close() {
 	s.stop()

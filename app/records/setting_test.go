@@ -26,12 +26,14 @@ func TestDefaults(t *testing.T) {
 		"session-idle": 12 * time.Hour, "secret-overlap": 24 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
 		"lending-loan-period": 28 * 24 * time.Hour, "lending-overdue-grace": 24 * time.Hour, "lending-pickup-time": 7 * 24 * time.Hour,
 		"lending-shelf-window": 30 * 24 * time.Hour, "inbound-horizon": 30 * 24 * time.Hour,
+		"pull-wait": 30 * time.Second, "pull-lease-cap": time.Hour,
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
 		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1,
 		"live-connections": 1000, "live-connections-user": 20, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 		"lending-loan-limit": 10, "lending-renewal-limit": 2, "lending-reservation-limit": 5, "lending-loan-borrowed-version": 1, "lending-shelf-size": 10,
+		"pull-concurrency": 256, "pull-batch": 100,
 	}
 	sizes := map[string]int64{
 		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10,

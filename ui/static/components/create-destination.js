@@ -5,12 +5,17 @@ import { Copy } from "./copy.js";
 import { Dialog, Field } from "./dialog.js";
 import { Notice, ProblemBox } from "./notice.js";
 
+const KINDS = {
+  webhook: { label: "Webhook", hint: "Signed HTTP requests" },
+  file: { label: "File", hint: "JSON lines, synced to disk" },
+  pull: { label: "Pull", hint: "A consumer asks for them by HTTP" },
+};
 const EMPTY = { name: "", kind: "webhook", url: "", path: "", types: "*", concurrency: "", timeout: "" };
 
 function body({ name, kind, url, path, types, concurrency, timeout }) {
   const wanted = { name: name.trim(), kind, types: types.split(/[\s,]+/).filter(Boolean) };
   if (kind === "webhook") wanted.url = url.trim();
-  else wanted.path = path.trim();
+  if (kind === "file") wanted.path = path.trim();
   if (concurrency) wanted.concurrency = Number(concurrency);
   if (timeout) wanted.timeout = `${timeout}s`;
   return wanted;
@@ -34,15 +39,14 @@ export function CreateDestination({ onClose }) {
       ${create.problem && !placed && html`<${ProblemBox} problem=${create.problem} />`}
       <div class="row">
         ${field("name", "Name", "Also the name of its lane. 1 to 64 of A–Z a–z 0–9 _ -", { maxlength: 64 })}
-        <${Field} label="Kind" wrong=${wrong("kind")} hint=${form.kind === "webhook" ? "Signed HTTP requests" : "JSON lines, synced to disk"} render=${(props) => html`
+        <${Field} label="Kind" wrong=${wrong("kind")} hint=${KINDS[form.kind].hint} render=${(props) => html`
           <select ...${props} onChange=${(event) => setForm({ ...form, kind: event.target.value })}>
-            <option value="webhook" selected=${form.kind === "webhook"}>Webhook</option>
-            <option value="file" selected=${form.kind === "file"}>File</option>
+            ${Object.entries(KINDS).map(([kind, { label }]) => html`<option key=${kind} value=${kind} selected=${form.kind === kind}>${label}</option>`)}
           </select>`} />
       </div>
-      ${form.kind === "webhook"
-        ? field("url", "URL", "Private addresses must be allowed in posthorn.yaml.", { type: "url", inputmode: "url", placeholder: "https://shop.example/hooks" })
-        : field("path", "File", "An absolute path, in a folder that posthorn.yaml allows.", { placeholder: "/var/lib/posthorn/files/events.jsonl" })}
+      ${form.kind === "webhook" && field("url", "URL", "Private addresses must be allowed in posthorn.yaml.", { type: "url", inputmode: "url", placeholder: "https://shop.example/hooks" })}
+      ${form.kind === "file" && field("path", "File", "An absolute path, in a folder that posthorn.yaml allows.", { placeholder: "/var/lib/posthorn/files/events.jsonl" })}
+      ${form.kind === "pull" && html`<p class="muted">Its consumer asks <code>GET /v1/pull/${form.name.trim() || "…"}</code> with an operator's API token, and settles each delivery within the time-out.</p>`}
       ${field("types", "Event types", "Patterns, separated by commas: order-*, member-suspended")}
       <div class="row">
         ${field("concurrency", "Concurrency", "Attempts side by side. Empty: the setting", { inputmode: "numeric", pattern: "[0-9]*" })}

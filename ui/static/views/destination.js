@@ -43,7 +43,7 @@ export function Destination({ name, backlog }) {
           <button type="button" class="danger" onClick=${() => setDeleting(true)}>Delete …</button>
         <//>
         <dl class="facts">
-          <div class="wide"><dt>${data.kind === "file" ? "File" : "URL"}</dt><dd><code>${data.url ?? data.path}</code></dd></div>
+          <div class="wide"><dt>${{ webhook: "URL", file: "File", pull: "Asked for at" }[data.kind]}</dt><dd><code>${data.url ?? data.path ?? `/v1/pull/${data.name}`}</code></dd></div>
           <div><dt>Kind</dt><dd>${data.kind}</dd></div>
           <div><dt>Event types</dt><dd class="types">${data.types.map((type) => html`<code key=${type}>${type}</code>`)}</dd></div>
           ${data.concurrency > 0 && html`<div><dt>Concurrency</dt><dd>${data.concurrency}</dd></div>`}
