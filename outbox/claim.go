@@ -220,7 +220,7 @@ func earlier(ctx context.Context, tx *Tx, than time.Time, handler HandlerName, t
 // selectDeliveries reads deliveries with their messages into found, which it leaves when it holds so many bytes, and checks each payload
 // against its hash.
 func selectDeliveries(ctx context.Context, tx *Tx, found *due, budget int, handler HandlerName, query string, args ...any) (n int, err error) {
-	stmt, err := tx.Stmt(ctx, query)
+	stmt, err := tx.Stmt(ctx, mutant.SQL(query))
 	if err != nil {
 		return 0, err
 	}

@@ -124,7 +124,7 @@ func (p RetryPolicy) judge(f *Failure, t trial) verdict {
 		}
 	case Throttled, Failed:
 		switch {
-		case f.Class == Failed && v.charged >= p.MaxAttempts:
+		case f.Class == Failed && v.charged >= p.MaxAttempts && !mutant.BoundIgnored:
 			v.dead = true
 		case t.waited > p.Horizon:
 			v.dead, v.class = true, Expired

@@ -3,44 +3,49 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// mutant is a seeded bug of package outbox/mutant, and the faults that should catch it.
+// mutant is a seeded bug of package outbox/mutant, the faults that should catch it, and the invariant that it is about.
 type mutant struct {
 	name, about string
 	faults      []string
+	breaks      string
 }
 
 func mutants() []mutant {
 	return []mutant{
-		{"synchronous-normal", "a COMMIT does not wait for the disk", []string{"power-cut"}},
-		{"synchronous-off", "nothing ever waits for the disk", []string{"power-cut"}},
-		{"answer-before-commit", "commands are acknowledged before their COMMIT", []string{"write-enospc"}},
-		{"deferred-begin", "the writer reads first and takes the write lock when it first writes", []string{"foreign-writer"}},
-		{"doubt-ignored", "after a COMMIT that failed the writer goes on", []string{"fsync-eio"}},
-		{"any-answer-delivers", "dispatched before, or without, the target's 2xx", []string{"hostile-targets"}},
-		{"fence-ignored", "an attempt is settled whether or not it still has its lease", []string{"stop-past-lease"}},
-		{"new-id-on-retry", "each attempt has a webhook-id of its own", []string{"kill"}},
-		{"json-reencoded", "payloads are read and written anew before they are sent", []string{"kill"}},
-		{"attempt-counted-late", "an attempt is counted when it is settled", []string{"kill"}},
-		{"crash-free", "a crash costs the deliveries that it interrupted nothing", []string{"poison"}},
-		{"wall-clock-lease", "leases run out by the wall clock", []string{"clock-jump"}},
-		{"retry-after-ignored", "a target's Retry-After is not honoured", []string{"hostile-targets"}},
-		{"backoff-ignored", "failed attempts are repeated at once", []string{"kill"}},
-		{"order-skipped", "a delivery that waits for its retry lets the next of its key pass", []string{"kill"}},
-		{"hash-unchecked", "payloads are not compared with their hash", []string{"flipped-bits"}},
-		{"audit-outside", "the audit rows of a replay have a transaction of their own", []string{"replay-killed"}},
-		{"dead-letters-purged", "retention takes dead letters as it takes dispatched messages", []string{"retention-killed"}},
-		{"lock-free", "the data folder is not locked", []string{"twins"}},
-		{"file-unwatched", "nobody looks whether the database is still there", []string{"unlink"}},
+		{"synchronous-normal", "a COMMIT does not wait for the disk", []string{"power-cut"}, "loss"},
+		{"synchronous-off", "nothing ever waits for the disk", []string{"power-cut"}, "loss"},
+		{"answer-before-commit", "commands are acknowledged before their COMMIT", []string{"write-enospc"}, "loss"},
+		{"deferred-begin", "the writer reads first and takes the write lock when it first writes", []string{"foreign-writer"}, "availability"},
+		{"doubt-ignored", "after a COMMIT that failed the writer goes on", []string{"fsync-eio"}, "storage"},
+		{"any-answer-delivers", "dispatched before, or without, the target's 2xx", []string{"hostile-targets"}, "acceptance"},
+		{"fence-ignored", "an attempt is settled whether or not it still has its lease", []string{"stop-past-lease"}, "acceptance"},
+		{"new-id-on-retry", "each attempt has a webhook-id of its own", []string{"kill"}, "identity"},
+		{"json-reencoded", "payloads are read and written anew before they are sent", []string{"kill"}, "bytes"},
+		{"attempt-counted-late", "an attempt is counted when it is settled", []string{"kill"}, "attempts"},
+		{"crash-free", "a crash costs the deliveries that it interrupted nothing", []string{"poison"}, "bound"},
+		{"wall-clock-lease", "leases run out by the wall clock", []string{"clock-jump"}, "lease"},
+		{"retry-after-ignored", "a target's Retry-After is not honoured", []string{"hostile-targets"}, "backoff"},
+		{"backoff-ignored", "failed attempts are repeated at once", []string{"kill"}, "backoff"},
+		{"bound-ignored", "failed attempts are repeated for ever", []string{"hopeless-target"}, "bound"},
+		{"tenants-mixed", "a claim finds its message by its id alone, which another tenant may have given too", []string{"kill"}, "tenants"},
+		{"order-skipped", "a delivery that waits for its retry lets the next of its key pass", []string{"kill"}, "order"},
+		{"hash-unchecked", "payloads are not compared with their hash", []string{"flipped-bits"}, "bytes"},
+		{"audit-outside", "the audit rows of a replay have a transaction of their own", []string{"replay-killed"}, "audit"},
+		{"dead-letters-purged", "retention takes dead letters as it takes dispatched messages", []string{"retention-killed"}, "dead letters"},
+		{"lock-free", "the data folder is not locked", []string{"twins"}, "lock"},
+		{"file-unwatched", "nobody looks whether the database is still there", []string{"unlink"}, "storage"},
 	}
 }
 
@@ -53,7 +58,7 @@ type trialOutcome struct {
 	About   string  `json:"about"`
 	Caught  bool    `json:"caught"`
 	Fault   string  `json:"fault,omitempty"`
-	By      string  `json:"by,omitempty"` // the invariant
+	By      string  `json:"by,omitempty"` // the invariants that it broke, the one that it is about first where it is among them
 	Shown   string  `json:"shown,omitempty"`
 	NotRun  string  `json:"not_run,omitempty"`
 	Seconds float64 `json:"seconds"`
@@ -83,7 +88,7 @@ func proveMutants(ctx context.Context, f flags, out, errOut io.Writer) (code int
 			}
 		}
 	}
-	list = append([]mutant{{control, "none of them: the control", every}}, list...)
+	list = append([]mutant{{control, "none of them: the control", every, ""}}, list...)
 	var table []trialOutcome
 	for _, x := range list {
 		if len(f.only) > 0 && !slices.Contains(f.only, x.name) {
@@ -130,17 +135,31 @@ func tryMutant(ctx context.Context, m *machine, x mutant, cycles int, tell func(
 		case o.Broken != "":
 			t.Caught, t.Fault, t.By, t.Shown = true, o.Fault, "start", o.Broken
 		case len(o.Violations) > 0:
-			v := o.Violations[0]
-			t.Caught, t.Fault, t.By, t.Shown = true, o.Fault, v.Invariant, v.Sentence
+			t.Caught, t.Fault = true, o.Fault
+			t.By, t.Shown = broken(o.Violations, x.breaks)
 		}
 	}
 	t.Seconds = time.Since(began).Seconds()
 	return t
 }
 
+// broken lists the invariants that violations are of, a certain one first, and tells the first of them in its own words.
+func broken(violations []violation, first string) (invariants, sentence string) {
+	var names []string
+	for _, v := range violations {
+		switch {
+		case v.Invariant == first && (len(names) == 0 || names[0] != first):
+			names, sentence = append([]string{first}, names...), v.Sentence
+		case !slices.Contains(names, v.Invariant):
+			names = append(names, v.Invariant)
+		}
+	}
+	return strings.Join(names, ", "), cmp.Or(sentence, violations[0].Sentence)
+}
+
 func printMutants(out io.Writer, table []trialOutcome) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "SEEDED BUG\tRESULT\tFAULT\tINVARIANT\tSECONDS\tFIRST SHOWN BY")
+	fmt.Fprintln(w, "SEEDED BUG\tRESULT\tFAULT\tINVARIANTS\tSECONDS\tFIRST SHOWN BY")
 	caught, run := 0, 0
 	for _, t := range table {
 		name, result := t.Mutant, "missed"

@@ -40,10 +40,16 @@ func targetFaults() []fault {
 	}
 	return []fault{
 		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 40, 600}, seconds: 45, bed: options{destinations: beds, workers: 12}, cycle: enduring},
+		{name: "hopeless-target", about: "a target that fails for good: given up at the bound, and not before", cycles: [3]int{2, 4, 40}, seconds: 8,
+			bed: options{destinations: append(standard(), destination{name: "hopeless", tenant: mainTenant, types: "doom-*", share: 1, misdeeds: []misdeed{answer500, answer408}}),
+				bound: hopelessBound}, cycle: enduring},
 		{name: "bad-tls", about: "a target whose certificate nobody vouches for", cycles: [3]int{0, 2, 10}, seconds: 4, bed: options{destinations: standard()}, cycle: badTLS},
 		{name: "gone", about: "410: the destination is disabled and its backlog held", cycles: [3]int{0, 2, 10}, seconds: 7, cycle: goneAndBack},
 	}
 }
+
+// hopelessBound is small enough for a run to reach it, and large enough for what a target does that behaves in the end.
+const hopelessBound = 8
 
 // enduring lets the load run; the targets are the fault.
 func enduring(ctx context.Context, b *bed, _ *mathrand.Rand) (bool, error) {

@@ -18,6 +18,8 @@ const (
 	WallClockLease     = false // leases run out by the wall clock
 	RetryAfterIgnored  = false // a target's Retry-After is not honoured
 	BackoffIgnored     = false // failed attempts are repeated at once
+	BoundIgnored       = false // failed attempts are repeated for ever
+	TenantsMixed       = false // a claim finds its message by its id alone, which another tenant may have given too
 	OrderSkipped       = false // a delivery that waits for its retry lets the next of its ordering key pass
 	HashUnchecked      = false // payloads are not compared with their hash before they are sent
 	AuditOutside       = false // the audit rows of a replay have a transaction of their own

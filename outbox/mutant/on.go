@@ -25,6 +25,8 @@ var (
 	WallClockLease     = chosen == "wall-clock-lease"
 	RetryAfterIgnored  = chosen == "retry-after-ignored"
 	BackoffIgnored     = chosen == "backoff-ignored"
+	BoundIgnored       = chosen == "bound-ignored"
+	TenantsMixed       = chosen == "tenants-mixed"
 	OrderSkipped       = chosen == "order-skipped"
 	HashUnchecked      = chosen == "hash-unchecked"
 	AuditOutside       = chosen == "audit-outside"
@@ -39,6 +41,8 @@ var rewrites = map[string]*strings.Replacer{
 		"SET state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, waited", "SET attempt = attempt + 1, state = 'pending', next_attempt_at = ?, blocked = 0, charged = ?, waited",
 		"SET state = 'dispatched'", "SET attempt = attempt + 1, state = 'dispatched'",
 		"SET state = 'dead-letter', completed_at = ?, charged = ?", "SET attempt = attempt + 1, state = 'dead-letter', completed_at = ?, charged = ?"),
+	"tenants-mixed": strings.NewReplacer("JOIN outbox_messages m ON m.seq = d.seq",
+		"JOIN outbox_messages m ON m.seq = (SELECT max(n.seq) FROM outbox_messages n WHERE n.id = (SELECT id FROM outbox_messages WHERE seq = d.seq))"),
 	"deferred-begin": strings.NewReplacer("BEGIN IMMEDIATE", "BEGIN"),
 }
 
