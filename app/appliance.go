@@ -66,7 +66,7 @@ type Appliance struct {
 	locks        []*store.Lock
 	store        *store.Store
 	marks        *marks // nil in a data folder that lies beside nothing
-	lost         string // what had been lost at the start, and was accepted
+	lost         int64  // commits that had been lost at the start, and were given up
 	declarations *declarations
 	mediator     *mediator.Mediator
 	tokens       *access.Tokens

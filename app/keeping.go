@@ -17,7 +17,7 @@ func (a *Appliance) prepareKeeping() (err error) {
 	if err != nil {
 		return err
 	}
-	return a.metrics.Publish(metrics.Config{Dispatcher: a.dispatcher, Writer: a.store.Writer, Usage: a.keeper.Usage})
+	return a.metrics.Publish(metrics.Config{Dispatcher: a.dispatcher, Writer: a.store.Writer, Usage: a.keeper.Usage, Alerts: a.eachAlert})
 }
 
 // keep keeps house in the background until the appliance is closed.

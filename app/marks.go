@@ -49,11 +49,12 @@ AND NOT EXISTS (SELECT 1 FROM main.sqlite_sequence WHERE name = ?2)`
 	restoreFence = `UPDATE main.posthorn_meta SET value = max(value, (SELECT value FROM control.posthorn_marks WHERE name = 'fence')) + ? WHERE name = 'fence'`
 )
 
-// compareMarks refuses a database that is behind its marks, or brings it beyond them when that is accepted, and tells what is lost.
-func compareMarks(ctx context.Context, tx *outbox.Tx, accept bool) (lost string, err error) {
+// compareMarks refuses a database that is behind its marks, or brings it beyond them when that is accepted, and tells how
+// much is lost: of the first mark, in its own numbers, and in words.
+func compareMarks(ctx context.Context, tx *outbox.Tx, accept bool) (lost int64, sentence string, err error) {
 	rows, err := tx.Tx.Tx.QueryContext(ctx, findBehind)
 	if err != nil {
-		return "", fmt.Errorf("compare marks: %w", err)
+		return 0, "", fmt.Errorf("compare marks: %w", err)
 	}
 	behind := error(nil)
 	for rows.Next() {
@@ -61,30 +62,31 @@ func compareMarks(ctx context.Context, tx *outbox.Tx, accept bool) (lost string,
 		var seen, now int64
 		if err := rows.Scan(&name, &seen, &now); err != nil {
 			_ = rows.Close()
-			return "", fmt.Errorf("compare marks: %w", err)
+			return 0, "", fmt.Errorf("compare marks: %w", err)
 		}
 		behind = fmt.Errorf("%w: it had come to %s %d before, and is at %d now", ErrOlderCopy, name, seen, now)
+		lost = max(lost, seen-now)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return "", fmt.Errorf("compare marks: %w", err)
+		return 0, "", fmt.Errorf("compare marks: %w", err)
 	}
 	if behind == nil {
-		return "", nil
+		return 0, "", nil
 	}
 	if !accept {
-		return "", behind
+		return 0, "", behind
 	}
 	for mark, table := range map[string]string{"messages": "outbox_messages", "deliveries": "outbox_deliveries"} {
 		for _, query := range []string{insertSequence, restoreSequence} {
 			if _, err := tx.Tx.Tx.ExecContext(ctx, query, mark, table); err != nil {
-				return "", fmt.Errorf("go on with a restored copy: %w", err)
+				return 0, "", fmt.Errorf("go on with a restored copy: %w", err)
 			}
 		}
 	}
 	if _, err := tx.Tx.Tx.ExecContext(ctx, restoreFence, restoredFence); err != nil {
-		return "", fmt.Errorf("go on with a restored copy: %w", err)
+		return 0, "", fmt.Errorf("go on with a restored copy: %w", err)
 	}
-	return behind.Error(), nil
+	return lost, behind.Error(), nil
 }
 
 // arrive makes sure that the database is not behind its marks, or makes it safe to go on with it and writes down who accepted that.
@@ -92,23 +94,24 @@ func (a *Appliance) arrive(ctx context.Context) error {
 	if a.options.DB == "" && a.store.Lost() == nil {
 		return nil
 	}
+	var sentence string
 	err := a.store.Writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) (err error) {
-		a.lost = ""
 		if lost := a.store.Lost(); lost != nil {
-			a.lost, err = lost.Error(), lost.Accept(ctx, tx, restoredFence)
+			a.lost, sentence = lost.Marked-lost.Found, lost.Error()
+			err = lost.Accept(ctx, tx, restoredFence)
 		} else {
-			a.lost, err = compareMarks(ctx, tx, a.options.AcceptLostTail)
+			a.lost, sentence, err = compareMarks(ctx, tx, a.options.AcceptLostTail)
 		}
-		if err != nil || a.lost == "" {
+		if err != nil || a.lost == 0 {
 			return err
 		}
-		return access.Audit(ctx, tx, access.LocalPrincipal(), "store.accept-lost-tail", DatabaseName, a.lost)
+		return access.Audit(ctx, tx, access.LocalPrincipal(), "store.accept-lost-tail", DatabaseName, sentence)
 	})
 	if a.options.DB != "" {
 		a.marks = &marks{store: a.store, logger: a.logger}
 	}
-	if err == nil && a.lost != "" {
-		a.logger.Warn("going on without the latest commits, as accepted", "lost", a.lost)
+	if err == nil && a.lost > 0 {
+		a.logger.Warn("going on without the latest commits, as accepted", "lost", sentence)
 	}
 	return err
 }

@@ -19,7 +19,7 @@ func (a *Appliance) openAlerts(_ context.Context, set *records.Set) error {
 		})
 	}
 	a.alerts = alerts.New(alerts.Config{
-		Records: a.Records, Backlog: a.dispatcher.Backlog, Room: a.keeper.Usage, Tenant: a.destinations.TenantOf, Logger: a.logger,
+		Records: a.Records, Backlog: a.dispatcher.Backlog, Room: a.keeper.Usage, Lost: a.lost, Tenant: a.destinations.TenantOf, Logger: a.logger,
 		Down: func() error {
 			if err := a.store.Writer.Err(); err != nil {
 				return err
@@ -34,4 +34,14 @@ func (a *Appliance) openAlerts(_ context.Context, set *records.Set) error {
 		},
 	})
 	return nil
+}
+
+// eachAlert goes through the alerts that are raised now, for the metrics, which are prepared before the watch.
+func (a *Appliance) eachAlert(each func(alert, handler string)) {
+	if a.alerts == nil {
+		return
+	}
+	for _, alert := range a.alerts.Raised() {
+		each(alert.ID, string(alert.Handler))
+	}
 }

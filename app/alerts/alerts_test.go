@@ -21,6 +21,7 @@ type world struct {
 	lanes   []outbox.LaneBacklog
 	down    error
 	used    int64
+	lost    int64
 	changes []alerts.Alert
 }
 
@@ -46,6 +47,7 @@ func (w *world) watch(t *testing.T, observe func(alerts.Alert)) *alerts.Watch {
 		},
 		Down: func() error { w.mu.Lock(); defer w.mu.Unlock(); return w.down },
 		Room: func() (int64, int64) { w.mu.Lock(); defer w.mu.Unlock(); return w.used, 1000 },
+		Lost: w.lost,
 		Tenant: func(h outbox.HandlerName) outbox.TenantID {
 			if h == "far" {
 				return "branch"
@@ -103,6 +105,7 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 		}},
 		{"alert-store-outage", "store-outage", "", func(w *world) { w.down = outbox.ErrStoreIO }},
 		{"alert-size-budget", "disk-full", "", func(w *world) { w.used = 800 }},
+		{"alert-clock-untrusted", "clock-untrusted", "", func(w *world) { w.lanes = lane("shop", func(l *outbox.LaneBacklog) { l.Hold = outbox.ClockUntrusted }) }},
 	} {
 		t.Run(test.id, func(t *testing.T) {
 			t.Parallel()
@@ -138,6 +141,20 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestALossIsToldUntilTheNextStart: nothing that happens later makes up for it.
+func TestALossIsToldUntilTheNextStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{lost: 3}
+		watch := w.watch(t, nil)
+		time.Sleep(time.Hour)
+		raised := watch.Raised()
+		if len(raised) != 1 || raised[0].ID != "alert-lost-tail" || raised[0].Value != 3 || !slices.Contains(raised[0].Runbooks, "restore") {
+			t.Errorf("raised %+v", raised)
+		}
+	})
 }
 
 // TestAnEdgeDoesNotFlutter: a breach that mends itself raises nothing, and a value between the threshold and four fifths of it clears nothing.

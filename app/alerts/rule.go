@@ -49,9 +49,11 @@ type Reading struct {
 	StoreDown time.Duration
 	// RoomUsed and RoomBudget are bytes of the database.
 	RoomUsed, RoomBudget int64
+	// LostTail is how many commits had been lost at the start, and were given up.
+	LostTail int64
 }
 
-// values gives what a measure reads, by handler; the store and the room have the handler "".
+// values gives what a measure reads, by handler; what concerns the whole store has the handler "".
 func (r Reading) values(measure records.Measure) map[outbox.HandlerName]float64 {
 	values := map[outbox.HandlerName]float64{}
 	switch measure {
@@ -61,6 +63,17 @@ func (r Reading) values(measure records.Measure) map[outbox.HandlerName]float64 
 	case records.RoomUsed:
 		if r.RoomBudget > 0 {
 			values[""] = float64(r.RoomUsed) / float64(r.RoomBudget)
+		}
+		return values
+	case records.LostTail:
+		values[""] = float64(r.LostTail)
+		return values
+	case records.ClockUntrusted:
+		// It is the machine's clock, not a lane's.
+		for _, lane := range r.Backlog.Lanes {
+			if lane.Hold == outbox.ClockUntrusted {
+				values[""]++
+			}
 		}
 		return values
 	case records.OldestPendingAge, records.DeadLetters, records.FailureRate, records.Unclaimed:
@@ -89,7 +102,7 @@ func ofLane(measure records.Measure, lane outbox.LaneBacklog) float64 {
 		if lane.Hold == outbox.Unregistered {
 			return float64(lane.Pending)
 		}
-	case records.StoreOutage, records.RoomUsed:
+	case records.StoreOutage, records.RoomUsed, records.ClockUntrusted, records.LostTail:
 	}
 	return 0
 }

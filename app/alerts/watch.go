@@ -19,6 +19,8 @@ type Config struct {
 	Down func() error
 	// Room is how many bytes the database takes, and how many it may.
 	Room func() (used, budget int64)
+	// Lost is how many commits had been lost at the start, and were given up.
+	Lost int64
 	// Tenant says whose handler it is. Defaults to the main tenant.
 	Tenant func(outbox.HandlerName) outbox.TenantID
 	// Observe is told of each alert that was raised or cleared. It must not block.
@@ -80,7 +82,7 @@ func (w *Watch) Run(ctx context.Context) {
 // Look measures once, and raises and clears.
 func (w *Watch) Look(ctx context.Context) {
 	now := time.Now()
-	reading := Reading{}
+	reading := Reading{LostTail: w.config.Lost}
 	reading.RoomUsed, reading.RoomBudget = w.config.Room()
 	down := w.config.Down()
 	backlog, err := w.config.Backlog(ctx)

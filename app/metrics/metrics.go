@@ -37,6 +37,8 @@ type Config struct {
 	}
 	// Usage tells how much room the database takes, and how much it may, in bytes; a limit of 0 is none.
 	Usage func() (used, limit int64)
+	// Alerts calls each for every alert that is raised; handler is empty for what concerns the whole store.
+	Alerts func(each func(alert, handler string))
 }
 
 // Metrics are the indicators of one store.
@@ -86,6 +88,7 @@ func (m *Metrics) Observe(o outbox.Outcome) {
 // instruments are what a scrape reads.
 type instruments struct {
 	up, waiting, used, budget   metric.Int64ObservableGauge
+	alerts                      metric.Int64ObservableGauge
 	pending, processing, failed metric.Int64ObservableGauge
 	attempts, dispatched, stale metric.Int64ObservableCounter
 	oldest, success             metric.Float64ObservableGauge
@@ -116,6 +119,7 @@ func (m *Metrics) Publish(config Config) error {
 	gauge(&in.pending, "outbox.pending", "", "deliveries that wait; those with held=true belong to a lane that does not flow")
 	gauge(&in.processing, "outbox.processing", "", "deliveries that are claimed")
 	gauge(&in.failed, "outbox.failed", "", "dead letters now")
+	gauge(&in.alerts, "posthorn.alerts", "", "1 for each alert that is raised: the setting that is its threshold, and the handler, if it is one's")
 	counter(&in.attempts, "outbox.attempts", "attempts that were started")
 	counter(&in.dispatched, "outbox.dispatched", "deliveries that were accepted")
 	counter(&in.stale, "outbox.stale", "outcomes that came after their lease was lost")
@@ -143,6 +147,9 @@ func (in *instruments) observe(ctx context.Context, o metric.Observer, config Co
 	if limit > 0 {
 		o.ObserveInt64(in.budget, limit)
 	}
+	config.Alerts(func(alert, handler string) {
+		o.ObserveInt64(in.alerts, 1, metric.WithAttributes(attribute.String("alert", alert), attribute.String("handler", handler)))
+	})
 	backlog, err := config.Dispatcher.Backlog(ctx)
 	if err != nil {
 		return fmt.Errorf("read backlog: %w", err) // what stands above is published all the same

@@ -33,7 +33,11 @@ func published(t *testing.T, s *source) *metrics.Metrics {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
-	if err := m.Publish(metrics.Config{Dispatcher: s, Writer: s, Usage: func() (int64, int64) { return 1000, 4000 }}); err != nil {
+	if err := m.Publish(metrics.Config{Dispatcher: s, Writer: s, Usage: func() (int64, int64) { return 1000, 4000 },
+		Alerts: func(each func(alert, handler string)) {
+			each("alert-dead-letters", "shop")
+			each("alert-store-outage", "")
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -84,6 +88,7 @@ func TestIndicatorsArePublished(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	holds(t, text,
+		`posthorn_alerts{alert="alert-dead-letters",handler="shop"} 1`, `posthorn_alerts{alert="alert-store-outage",handler=""} 1`,
 		`outbox_store_up 1`, `outbox_writer_waiting 7`, `outbox_store_used_bytes 1000`, `outbox_store_budget_bytes 4000`,
 		`outbox_pending{handler="shop",held="false"} 5`, `outbox_pending{handler="shop",held="true"} 0`,
 		`outbox_pending{handler="mail",held="false"} 0`, `outbox_pending{handler="mail",held="true"} 3`,

@@ -47,7 +47,6 @@ type Keeper struct {
 	config    Config
 	retention *outbox.Retention
 	used      atomic.Int64
-	alarmed   bool
 }
 
 // New prepares a keeper.
@@ -123,19 +122,13 @@ func (k *Keeper) Usage() (used, limit int64) {
 	return k.used.Load(), k.config.Records().Bytes("size-budget")
 }
 
-// look reads the size, and says once when it comes near its budget.
+// look reads the size; an alert compares it with the budget.
 func (k *Keeper) look(ctx context.Context) error {
 	size, err := k.config.Store.Size(ctx)
 	if err != nil {
 		return err
 	}
 	k.used.Store(size.Used)
-	used, limit := k.Usage()
-	alarm := limit > 0 && float64(used) >= k.config.Records().Ratio("alert-size-budget")*float64(limit)
-	if alarm && !k.alarmed {
-		k.config.Logger.Warn("the database comes near its budget", "used", used, "budget", limit)
-	}
-	k.alarmed = alarm
 	return nil
 }
 
