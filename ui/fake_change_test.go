@@ -2,6 +2,7 @@ package ui
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,14 +71,38 @@ func (a *appliance) turnDestination(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, "no-destination", "There is no such destination.", "")
 		return
 	}
-	if r.PathValue("verb") == "pause" {
+	switch r.PathValue("verb") {
+	case "pause":
 		var why struct{ Reason string }
 		_ = json.NewDecoder(r.Body).Decode(&why) // without a body there is no reason
 		a.destinations[i]["state"], a.destinations[i]["hold"] = "paused", strings.TrimSuffix("paused by token:laptop: "+why.Reason, ": ")
-	} else {
+	case "test":
+		answer(w, 200, map[string]any{"destination": r.PathValue("name"), "delivered": false, "failure_class": "unreachable", "error": "connection refused", "duration": 0.002})
+		return
+	case "rotate-secret":
+		answer(w, 200, map[string]any{"name": r.PathValue("name"), "secret": "whsec_bmV3IHNlY3JldCBvZiB0aGUgc2hvcCwgMzIgYnl0ZXM="})
+		return
+	default:
 		a.destinations[i]["state"] = "flowing"
 		delete(a.destinations[i], "hold")
 	}
+	answer(w, 200, a.destinations[i])
+}
+
+func (a *appliance) alterDestination(w http.ResponseWriter, r *http.Request) {
+	var wanted map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+		refuse(w, 400, "malformed", "The body is not JSON.", "")
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.find(r.PathValue("name"))
+	if n, _ := wanted["concurrency"].(float64); n > 256 {
+		refuse(w, 422, "invalid-destination", "A destination cannot be like this.", "", map[string]string{"path": "/concurrency", "message": "must be 1 to 256"})
+		return
+	}
+	maps.Copy(a.destinations[i], wanted)
 	answer(w, 200, a.destinations[i])
 }
 

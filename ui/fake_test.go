@@ -77,6 +77,7 @@ func newAppliance(t *testing.T) *appliance {
 	mux.HandleFunc("GET /v1/destinations", a.guard(a.listDestinations))
 	mux.HandleFunc("POST /v1/destinations", a.guard(a.createDestination))
 	mux.HandleFunc("GET /v1/destinations/{name}", a.guard(a.showDestination))
+	mux.HandleFunc("PATCH /v1/destinations/{name}", a.guard(a.alterDestination))
 	mux.HandleFunc("DELETE /v1/destinations/{name}", a.guard(a.deleteDestination))
 	mux.HandleFunc("POST /v1/destinations/{name}/{verb}", a.guard(a.turnDestination))
 	mux.HandleFunc("GET /v1/documents/{collection}", a.guard(a.listDocuments))

@@ -10,10 +10,17 @@ const KINDS = {
   file: { label: "File", hint: "JSON lines, synced to disk" },
   pull: { label: "Pull", hint: "A consumer asks for them by HTTP" },
 };
+export const TARGETS = {
+  webhook: { label: "URL", input: { type: "url", inputmode: "url", placeholder: "https://shop.example/hooks" } },
+  file: { label: "File", input: { placeholder: "/var/lib/posthorn/files/events.jsonl" } },
+};
 const EMPTY = { name: "", kind: "webhook", url: "", path: "", types: "*", concurrency: "", timeout: "" };
 
+// toList reads patterns as they were typed.
+export const toList = (types) => types.split(/[\s,]+/).filter(Boolean);
+
 function body({ name, kind, url, path, types, concurrency, timeout }) {
-  const wanted = { name: name.trim(), kind, types: types.split(/[\s,]+/).filter(Boolean) };
+  const wanted = { name: name.trim(), kind, types: toList(types) };
   if (kind === "webhook") wanted.url = url.trim();
   if (kind === "file") wanted.path = path.trim();
   if (concurrency) wanted.concurrency = Number(concurrency);
@@ -44,8 +51,8 @@ export function CreateDestination({ onClose }) {
             ${Object.entries(KINDS).map(([kind, { label }]) => html`<option key=${kind} value=${kind} selected=${form.kind === kind}>${label}</option>`)}
           </select>`} />
       </div>
-      ${form.kind === "webhook" && field("url", "URL", "Private addresses must be allowed in posthorn.yaml.", { type: "url", inputmode: "url", placeholder: "https://shop.example/hooks" })}
-      ${form.kind === "file" && field("path", "File", "An absolute path, in a folder that posthorn.yaml allows.", { placeholder: "/var/lib/posthorn/files/events.jsonl" })}
+      ${form.kind === "webhook" && field("url", TARGETS.webhook.label, "Private addresses must be allowed in posthorn.yaml.", TARGETS.webhook.input)}
+      ${form.kind === "file" && field("path", TARGETS.file.label, "An absolute path, in a folder that posthorn.yaml allows.", TARGETS.file.input)}
       ${form.kind === "pull" && html`<p class="muted">Its consumer asks <code>GET /v1/pull/${form.name.trim() || "…"}</code> with an operator's API token, and settles each delivery within the time-out.</p>`}
       ${field("types", "Event types", "Patterns, separated by commas: order-*, member-suspended")}
       <div class="row">
@@ -61,8 +68,8 @@ export function CreateDestination({ onClose }) {
 }
 
 // Made shows the secret. Esc does not close it: it could not be had again.
-const Made = ({ made, onClose }) => html`
-  <${Dialog} title=${`${made.name} is created`} onClose=${onClose} lock onSubmit=${onClose}>
+export const Made = ({ made, title = `${made.name} is created`, onClose }) => html`
+  <${Dialog} title=${title} onClose=${onClose} lock onSubmit=${onClose}>
     ${made.secret
       ? html`
         <p>Give this signing secret to the receiver. It checks each <code>webhook-signature</code> by it.</p>

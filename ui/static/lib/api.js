@@ -87,6 +87,7 @@ function parsed(text) {
 
 export const get = async (address, options) => json(await call("GET", address, options));
 export const post = async (address, body, options) => json(await call("POST", address, { ...options, body: body ?? {} }));
+export const patch = async (address, body) => json(await call("PATCH", address, { body }));
 export const remove = async (address, options) => json(await call("DELETE", address, options));
 
 // text answers the exact text of an answer, for JSON whose numbers must not pass through JavaScript's.

@@ -10,6 +10,7 @@ export const session = () => who;
 
 // mayOperate hides what the server would refuse; the server decides.
 export const mayOperate = () => who?.role !== "viewer";
+export const mayAdminister = () => who?.role === "admin";
 
 export function watchSession(fn) {
   watchers.add(fn);

@@ -3,6 +3,7 @@ import { get, path } from "../lib/api.js";
 import { ageNow } from "../lib/backlog.js";
 import { count, rate, share, size, span } from "../lib/format.js";
 import { useNow, useQuery } from "../lib/query.js";
+import { mayOperate } from "../lib/session.js";
 import { watchDestination, watchMessages } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
 import { BackfillDialog, BackfillProgress } from "../components/backfill.js";
@@ -11,6 +12,7 @@ import { Breaker, Slots } from "../components/lanes.js";
 import { MessageTable } from "../components/messages.js";
 import { Freshness, Loading, ProblemBox } from "../components/notice.js";
 import { State } from "../components/state.js";
+import { Reshape } from "../components/reshape.js";
 import { Time } from "../components/time.js";
 import { go } from "../router.js";
 
@@ -51,6 +53,7 @@ export function Destination({ name, backlog }) {
           ${data.order && html`<div><dt>A dead letter</dt><dd>${data.order === "skip" ? "lets its ordering key go on" : "holds back its ordering key"}</dd></div>`}
           <div><dt>Created</dt><dd><${Time} at=${data.created} />${data.created_by ? html` <span class="faint">by ${data.created_by}</span>` : null}</dd></div>
         </dl>
+        ${mayOperate() && html`<${Reshape} destination=${data} changed=${refresh} />`}
       </section>
       ${(filled || backfills(data)) && html`<${BackfillProgress} key=${filled?.started_at ?? ""} name=${name} ended=${refresh} />`}
       ${lane && html`<${Lane} lane=${lane} backlog=${backlog.data} />`}
