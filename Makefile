@@ -28,7 +28,7 @@ else \
 fi
 endef
 
-.PHONY: help run build test lint fuzz bench chaos chaos-long mutants chaosneeds generate needs
+.PHONY: help run build test beside lint fuzz bench chaos chaos-long mutants chaosneeds generate needs
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,13 @@ test: needs ## Vet and test everything under the race detector (installs chromiu
 needs:
 	$(call need,gcc clang,gcc libc6-dev,tests under the race detector)
 	$(call need,$(BROWSERS),chromium,browser tests)
+	$(call need,python3,python3,tests of the contract from Python)
+	$(call need,sqlite3,sqlite3,tests of the contract from the shell)
+	$(call need,php,php-cli php-sqlite3,tests of the contract from PHP)
+
+beside: ## Test the contract from Node, whose better-sqlite3 may have to be built (minutes, once)
+	cd outbox/examples/node && { [ -d node_modules/better-sqlite3/build ] || npm ci --no-audit --no-fund; }
+	go test -tags beside -count=1 -run TestStagingFromNode ./app
 
 lint: $(LINT) ## Run the pinned golangci-lint
 	$(LINT) run ./...
