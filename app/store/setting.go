@@ -30,6 +30,7 @@ const (
 	walLimit = 64 << 20
 	// fullSync makes a COMMIT wait until the disk has it: an acknowledged command survives a power cut. NORMAL loses some.
 	fullSync = "2"
+	inMemory = "2"
 )
 
 // setting is one pragma, as it must be read back.
@@ -59,6 +60,10 @@ func settings(u use, busy time.Duration, fresh bool) []setting {
 		setting{"wal_autocheckpoint", "0"},
 		setting{"encoding", "UTF-8"},
 	)
+	if u == writing {
+		// What a savepoint may have to undo is kept in memory: the default writes it to a temporary file once it is 64 KiB.
+		list = append(list, setting{"temp_store", inMemory})
+	}
 	if fresh {
 		list = append(list, setting{"auto_vacuum", "2"})
 	}
@@ -106,6 +111,9 @@ func (f *file) dsn(u use, busy time.Duration) string {
 	}
 	if u == writing || u == upkeep {
 		q.Set("_txlock", "immediate")
+	}
+	if u == writing {
+		q.Add("_pragma", "temp_store(memory)")
 	}
 	if u == writing && f.fresh {
 		q.Set("_auto_vacuum", "INCREMENTAL")
