@@ -13,8 +13,8 @@ import (
 	"github.com/posthorn/posthorn/outbox"
 )
 
-// indicators are the figures by which a backlog is watched (P30). Durations and ages are in seconds.
-type indicators struct {
+// Indicators are the figures by which a backlog is watched (P30). Durations and ages are in seconds.
+type Indicators struct {
 	Pending          int64    `json:"pending" doc:"what waits to be delivered, held deliveries included"`
 	Held             int64    `json:"held" doc:"how much of it belongs to a lane that does not flow"`
 	Processing       int64    `json:"processing"`
@@ -42,7 +42,7 @@ type lane struct {
 	// HeldBytes is there while something is held.
 	HeldBytes          *int64 `json:"held_bytes,omitempty" doc:"the size of the payloads that are held"`
 	HeldBytesEstimated bool   `json:"held_bytes_estimated,omitempty" doc:"held_bytes is drawn from the oldest part of a long queue"`
-	indicators
+	Indicators
 }
 
 // breaker tells whether a lane's target can be reached.
@@ -55,7 +55,7 @@ type breaker struct {
 // backlog is the state of all delivery that the caller may see.
 type backlog struct {
 	At        time.Time          `json:"at"`
-	Total     indicators         `json:"total"`
+	Total     Indicators         `json:"total"`
 	Handlers  []lane             `json:"handlers"`
 	Freshness mediator.Freshness `json:"freshness"`
 }
@@ -142,7 +142,7 @@ func show(b outbox.Backlog, mine func(outbox.HandlerName) bool) backlog {
 }
 
 func laneOf(l outbox.LaneBacklog) lane {
-	out := lane{Handler: l.Handler, Hold: l.Hold, Runbook: runbooks[l.Hold], Slots: l.Slots, Busy: l.Busy, Width: l.Width, Rate: l.Rate, indicators: indicatorsOf(l.Indicators)}
+	out := lane{Handler: l.Handler, Hold: l.Hold, Runbook: runbooks[l.Hold], Slots: l.Slots, Busy: l.Busy, Width: l.Width, Rate: l.Rate, Indicators: indicatorsOf(l.Indicators)}
 	out.Breaker.State = l.Breaker.State
 	if at := l.Breaker.OpenedAt.UTC(); !at.IsZero() {
 		out.Breaker.Since = &at
@@ -156,8 +156,8 @@ func laneOf(l outbox.LaneBacklog) lane {
 	return out
 }
 
-func indicatorsOf(i outbox.Indicators) indicators {
-	out := indicators{
+func indicatorsOf(i outbox.Indicators) Indicators {
+	out := Indicators{
 		Pending: i.Pending, Held: i.Held, Processing: i.Processing, Failed: i.Failed, Attempts: i.Attempts, Dispatched: i.Dispatched, Stale: i.Stale,
 		SuccessRate: i.Success5m, SuccessRate1h: i.Success1h,
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -58,6 +59,8 @@ type bed struct {
 	deps   api.Deps
 	tokens map[access.Role]string
 	far    string // an admin's token of another tenant
+	reads  sync.Once
+	says   *contract
 }
 
 func newBed(t *testing.T, change func(*api.Deps), more ...func(*store.Store, *api.Deps)) *bed {
@@ -143,8 +146,15 @@ func (a answer) problem(t *testing.T) api.Problem {
 	return p
 }
 
-// send makes a request with a token; headers come in pairs.
+// send makes a request with a token, and holds the answer against the OpenAPI document; headers come in pairs.
 func (b *bed) send(t *testing.T, token, method, path, body string, headers ...string) answer {
+	t.Helper()
+	a := b.exchange(t, token, method, path, body, headers...)
+	b.contract(t).holds(t, method, path, a)
+	return a
+}
+
+func (b *bed) exchange(t *testing.T, token, method, path, body string, headers ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, b.server.URL+path, strings.NewReader(body))
 	if err != nil {

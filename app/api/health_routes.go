@@ -53,7 +53,7 @@ func (s *server) healthRoutes() {
 	add[nothing, health](s, operation{method: http.MethodGet, path: "/healthz", tag: "about", summary: "Whether the process serves", public: true},
 		func(*exchange, nothing) (reply, error) { return reply{http.StatusOK, health{"ok"}}, nil })
 	add[nothing, readiness](s, operation{
-		method: http.MethodGet, path: "/readyz", tag: "about", summary: "Whether messages are dispatched", public: true,
+		method: http.MethodGet, path: "/readyz", tag: "about", summary: "Whether messages are dispatched", public: true, also: []int{http.StatusServiceUnavailable},
 		description: "503 exactly when dispatch is gated; 200 otherwise, also when it is degraded. With the reasons.",
 	}, func(*exchange, nothing) (reply, error) {
 		ready := readiness{Status: "ready", Reasons: []reason{}}

@@ -15,7 +15,7 @@ type messageBody struct {
 
 func (s *server) messageRoutes() {
 	add[messageBody, messages.Posted](s, operation{
-		method: http.MethodPost, path: "/v1/messages", tag: "messages", status: http.StatusCreated, keyed: true, stages: true,
+		method: http.MethodPost, path: "/v1/messages", tag: "messages", status: http.StatusCreated, also: []int{http.StatusOK}, keyed: true, stages: true,
 		summary: "Stage a fact that has no other transaction",
 		description: "Beside a commit of your own this would be a dual write: one of the two can happen without the other. If you change documents, emit in the same " +
 			"POST /v1/transactions; if your program has its own SQLite database, stage by INSERT in its transaction (posthorn install). " +

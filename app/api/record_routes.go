@@ -9,8 +9,8 @@ import (
 	"github.com/posthorn/posthorn/app/records"
 )
 
-// recordSummary is a record as the list shows it.
-type recordSummary struct {
+// RecordSummary is a record as the list shows it.
+type RecordSummary struct {
 	ID     string         `json:"id"`
 	Kind   records.Kind   `json:"kind"`
 	Title  string         `json:"title"`
@@ -19,13 +19,13 @@ type recordSummary struct {
 
 // recordList is the records in effect.
 type recordList struct {
-	Records   []recordSummary    `json:"records"`
+	Records   []RecordSummary    `json:"records"`
 	Freshness mediator.Freshness `json:"freshness"`
 }
 
 // recordDetail is one record with what it names and what names it.
 type recordDetail struct {
-	recordSummary
+	RecordSummary
 	File         string               `json:"file" doc:"below the folder of its origin"`
 	FrontMatter  json.RawMessage      `json:"front_matter" doc:"what the product reads"`
 	Body         string               `json:"body" doc:"what people read, as Markdown"`
@@ -97,13 +97,13 @@ func look[Out any](s *server, op operation, serve func(*exchange) (any, error)) 
 	})
 }
 
-func summaryOf(r records.Record) recordSummary {
+func summaryOf(r records.Record) RecordSummary {
 	about := r.About()
-	return recordSummary{ID: about.ID, Kind: about.Kind, Title: about.Title, Origin: about.Origin}
+	return RecordSummary{ID: about.ID, Kind: about.Kind, Title: about.Title, Origin: about.Origin}
 }
 
 func (s *server) listRecords() recordList {
-	list := recordList{Records: []recordSummary{}, Freshness: mediator.Immediate}
+	list := recordList{Records: []RecordSummary{}, Freshness: mediator.Immediate}
 	for _, r := range s.Records().All() {
 		list.Records = append(list.Records, summaryOf(r))
 	}
@@ -125,7 +125,7 @@ func (s *server) readRecord(ref records.Ref) (recordDetail, error) {
 	if err != nil {
 		return recordDetail{}, err
 	}
-	detail := recordDetail{recordSummary: summaryOf(record), File: about.File, FrontMatter: front, Body: about.Body, HTML: html,
+	detail := recordDetail{RecordSummary: summaryOf(record), File: about.File, FrontMatter: front, Body: about.Body, HTML: html,
 		References: set.References(record), ReferencedBy: set.ReferencedBy(ref), Freshness: mediator.Immediate}
 	if setting, ok := record.(*records.Setting); ok {
 		view := setting.View()

@@ -15,10 +15,10 @@ import (
 // readers is what a program reads, as posthorn version --readers prints it.
 type readers struct {
 	Version string        `json:"version,omitempty" doc:"the program's"`
-	Reads   []typeVersion `json:"reads"`
+	Reads   []TypeVersion `json:"reads"`
 }
 
-type typeVersion struct {
+type TypeVersion struct {
 	Kind          outbox.Kind `json:"kind" enum:"integration-event,journey-step,provider-effect"`
 	Type          string      `json:"type"`
 	SchemaVersion int         `json:"schema_version" minimum:"1"`
@@ -33,13 +33,13 @@ type rollback struct {
 }
 
 type unreadCount struct {
-	typeVersion
+	TypeVersion
 	State      outbox.StateName `json:"state" enum:"pending,processing,dead-letter"`
 	Deliveries int64            `json:"deliveries"`
 }
 
 type unread struct {
-	typeVersion
+	TypeVersion
 	Message  outbox.MessageID   `json:"message"`
 	Delivery outbox.DeliveryID  `json:"delivery"`
 	Tenant   outbox.TenantID    `json:"tenant"`
@@ -88,10 +88,10 @@ func (s *server) rollbackRoutes() {
 				}
 				answer := rollback{Readable: len(counts) == 0, Counts: []unreadCount{}, Deliveries: []unread{}, Freshness: mediator.Immediate}
 				for _, c := range counts {
-					answer.Counts = append(answer.Counts, unreadCount{typeVersion(c.TypeVersion), c.State, c.Deliveries})
+					answer.Counts = append(answer.Counts, unreadCount{TypeVersion(c.TypeVersion), c.State, c.Deliveries})
 				}
 				for _, u := range first {
-					answer.Deliveries = append(answer.Deliveries, unread{typeVersion(u.TypeVersion), u.ID, u.Delivery, u.Tenant, u.Handler, u.State})
+					answer.Deliveries = append(answer.Deliveries, unread{TypeVersion(u.TypeVersion), u.ID, u.Delivery, u.Tenant, u.Handler, u.State})
 				}
 				return answer, nil
 			})

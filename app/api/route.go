@@ -32,6 +32,8 @@ type operation struct {
 	public bool
 	// status is that of success. Defaults to 200.
 	status int
+	// also are other statuses with a body of the same form.
+	also []int
 }
 
 // parameter is one of the query. Every route refuses those that it does not have.
@@ -179,14 +181,16 @@ func document[In any, Out any](s *server, op *operation) {
 	if in := reflect.TypeFor[In](); in != reflect.TypeFor[nothing]() {
 		entry.RequestBody = &huma.RequestBody{Required: !op.optionalBody, Content: map[string]*huma.MediaType{"application/json": {Schema: schema(in)}}}
 	}
-	success := &huma.Response{Description: http.StatusText(op.status)}
+	var content map[string]*huma.MediaType
 	switch out := reflect.TypeFor[Out](); out {
 	case reflect.TypeFor[nothing]():
 	case reflect.TypeFor[bytesOf]():
-		success.Content = map[string]*huma.MediaType{"*/*": {}}
+		content = map[string]*huma.MediaType{"*/*": {}}
 	default:
-		success.Content = map[string]*huma.MediaType{"application/json": {Schema: schema(out)}}
+		content = map[string]*huma.MediaType{"application/json": {Schema: schema(out)}}
 	}
-	entry.Responses[strconv.Itoa(op.status)] = success
+	for _, status := range append([]int{op.status}, op.also...) {
+		entry.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
+	}
 	s.huma.OpenAPI().AddOperation(entry)
 }
