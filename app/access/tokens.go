@@ -63,6 +63,9 @@ func (t *Tokens) CreateTx(ctx context.Context, tx *outbox.Tx, by Principal, n Ne
 		if !at.After(tx.Now) {
 			return Token{}, "", fmt.Errorf("%w: expires_at is in the past", ErrInvalidToken)
 		}
+		if at.Year() > 9999 { // RFC 3339 cannot write it
+			return Token{}, "", fmt.Errorf("%w: expires_at is after the year 9999", ErrInvalidToken)
+		}
 		token.ExpiresAt, expires = &at, sql.NullInt64{Int64: at.UnixMicro(), Valid: true}
 	}
 	var inForce, named int

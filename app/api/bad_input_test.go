@@ -93,11 +93,15 @@ func TestBadInput(t *testing.T) {
 		{"no concurrency", dest, hook(`"url":"https://example.org","concurrency":0`), 422, "invalid-destination"},
 		{"bad role", "/v1/tokens", `{"role":"S3CR3T"}`, 422, "invalid-token"},
 		{"bad expiry", "/v1/tokens", `{"role":"viewer","expires_at":"S3CR3T"}`, 422, "invalid-token"},
+		{"expiry in the year 10000", "/v1/tokens", `{"role":"viewer","expires_at":"9999-12-31T23:59:59-23:59"}`, 422, "invalid-token"},
+		{"backfill to the year 10000", dest + "/shop/backfill", `{"to":"9999-12-31T23:59:59-23:59"}`, 422, "bad-time"},
+		{"delivery in the year 10000", msg, event(`"payload":{"order":1},"deliver_at":"9999-12-31T23:59:59-23:59"`), 422, "invalid"},
+		{"delivery before 1970", msg, event(`"payload":{"order":1},"deliver_at":"1970-01-01T00:00:00+23:59"`), 422, "invalid"},
 		{"pause nothing", dest + "/nothing/pause", ``, 404, "unknown-destination"},
 	} {
 		a := b.post(t, c.path, c.body)
 		p := a.problem(t)
-		if a.status != c.status || p.Code != c.code || p.Status != c.status || p.Detail == "" {
+		if a.status != c.status || p.Code != c.code || p.Status != c.status || p.Detail == "" || p.Hint == "" {
 			t.Errorf("%s: answered %d %s, want %d %s: %s", c.name, a.status, p.Code, c.status, c.code, a.body)
 		}
 		if strings.Contains(a.body, "S3CR3T") && c.name != "unknown field" {
@@ -136,6 +140,8 @@ func TestBadQueries(t *testing.T) {
 		{"GET", "/v1/messages?tenant=far", "", 403, "forbidden"},
 		{"GET", "/v1/messages?from=2026-01-01", "", 422, "bad-time"},
 		{"GET", "/v1/messages?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "", 422, "bad-filter"},
+		{"GET", "/v1/messages?from=9999-12-31T23:59:59-23:59", "", 422, "bad-time"},
+		{"GET", "/v1/messages?from=0001-01-01T00:00:00%2B23:59", "", 422, "bad-time"},
 		{"GET", "/v1/messages?limit=201", "", 422, "bad-limit"},
 		{"GET", "/v1/messages?limit=0", "", 422, "bad-limit"},
 		{"GET", "/v1/messages?limit=S3CR3T", "", 422, "bad-limit"},
@@ -162,8 +168,8 @@ func TestBadQueries(t *testing.T) {
 		}
 		a := b.send(t, token, c.method, c.path, "")
 		p := a.problem(t)
-		if a.status != c.status || p.Code != c.code {
-			t.Errorf("%s %s: answered %d %s, want %d %s", c.method, c.path, a.status, p.Code, c.status, c.code)
+		if a.status != c.status || p.Code != c.code || p.Hint == "" {
+			t.Errorf("%s %s: answered %d %s, want %d %s: %s", c.method, c.path, a.status, p.Code, c.status, c.code, a.body)
 		}
 		if strings.Contains(a.body, "S3CR3T") && c.code != "unknown-parameter" {
 			t.Errorf("%s %s: the problem repeats what was received: %s", c.method, c.path, a.body)

@@ -48,12 +48,12 @@ func givenTime(text *string, path string) (time.Time, error) {
 	if text == nil {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, *text)
-	if err != nil {
+	at, ok := parseMoment(*text)
+	if !ok {
 		return at, mediator.Violations{{Path: path, Message: "must be a time with its offset: 2026-01-31T09:30:00+01:00"}}.
 			Refusal("bad-time", "A value is no time as RFC 3339 writes it.", "")
 	}
-	return at.UTC(), nil
+	return at, nil
 }
 
 func (x *exchange) deliveryID() (outbox.DeliveryID, error) {

@@ -74,6 +74,28 @@ var statuses = map[mediator.Kind]int{
 
 // problemOf is the one place where errors become answers. A false second result says that the error is none that a caller can be told of.
 func problemOf(err error) (*Problem, bool) {
+	p, expected := sorted(err)
+	if p.Hint == "" {
+		p.Hint = p.advice()
+	}
+	return p, expected
+}
+
+// advice is the hint of a problem that has none of its own.
+func (p *Problem) advice() string {
+	switch {
+	case len(p.Errors) > 0:
+		return "Send it again with what stands under errors put right."
+	case p.Status == http.StatusNotFound:
+		return "Look for it in the list that it would be in; another tenant's is not shown."
+	case p.Status == http.StatusServiceUnavailable:
+		return "Send it again a little later."
+	}
+	return "Put that right and send it again; /openapi.json describes the request."
+}
+
+// sorted finds what an error is answered with.
+func sorted(err error) (*Problem, bool) {
 	var refusal *mediator.Refusal
 	var conflict *documents.VersionConflict
 	var schema *outbox.Refusal
@@ -95,7 +117,8 @@ func problemOf(err error) (*Problem, bool) {
 		case "payload-too-large":
 			status = http.StatusRequestEntityTooLarge
 		}
-		return &Problem{Status: status, Code: schema.Code, Detail: sentence(schema.Sentence)}, true
+		what, hint, _ := strings.Cut(schema.Sentence, "; ")
+		return &Problem{Status: status, Code: schema.Code, Detail: sentence(what), Hint: sentence(hint)}, true
 	}
 	for _, k := range sentinels {
 		if errors.Is(err, k.err) {

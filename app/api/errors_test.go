@@ -3,7 +3,12 @@ package api
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/mediator"
@@ -36,8 +41,19 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{errors.New("surprise"), 500, "internal", false},
 	} {
 		p, _ := problemOf(c.err)
-		if p.Status != c.status || p.Code != c.code || (p.retryAfter != "") != c.retry || p.Detail == "" {
+		if p.Status != c.status || p.Code != c.code || (p.retryAfter != "") != c.retry || p.Detail == "" || p.Hint == "" {
 			t.Errorf("%v becomes %+v", c.err, p)
 		}
+	}
+}
+
+// TestAnAnswerThatCannotBeEncoded: it is a problem, and not an empty success.
+func TestAnAnswerThatCannotBeEncoded(t *testing.T) {
+	t.Parallel()
+	answered := httptest.NewRecorder()
+	x := &exchange{Request: httptest.NewRequest(http.MethodGet, "/", nil), w: answered, api: &server{Deps: Deps{Logger: slog.New(slog.DiscardHandler)}}}
+	x.write(reply{http.StatusOK, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if answered.Code != http.StatusInternalServerError || !strings.Contains(answered.Body.String(), `"internal"`) {
+		t.Errorf("answered %d %s", answered.Code, answered.Body)
 	}
 }

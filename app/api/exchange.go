@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -106,12 +108,20 @@ func (x *exchange) moment(name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	// In a query a plus sign that was not encoded arrives as a space.
-	at, err := time.Parse(time.RFC3339, strings.Replace(x.query.Get(name), " ", "+", 1))
-	if err != nil || at.Year() < 1 || at.Year() > 9999 {
+	at, ok := parseMoment(strings.Replace(x.query.Get(name), " ", "+", 1))
+	if !ok {
 		return time.Time{}, mediator.Violations{{Path: name, Message: "must be a time with its offset: 2026-01-31T09:30:00+01:00"}}.
 			Refusal("bad-time", "A parameter is no time as RFC 3339 writes it.", "")
 	}
-	return at.UTC(), nil
+	return at, nil
+}
+
+// parseMoment reads a time as RFC 3339 writes it. Its year in UTC has four digits, as it would have to when it is written again: an offset
+// can carry a time beyond them.
+func parseMoment(text string) (at time.Time, ok bool) {
+	at, err := time.Parse(time.RFC3339, text)
+	at = at.UTC()
+	return at, err == nil && at.Year() >= 1 && at.Year() <= 9999
 }
 
 // actFor makes the caller act for another tenant, which only the machine's own user may.
@@ -155,17 +165,21 @@ func (x *exchange) answer(a mediator.Answer) reply {
 }
 
 func (x *exchange) write(r reply) {
-	if bytes, ok := r.body.([]byte); ok {
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(bytes)))
+	if raw, ok := r.body.([]byte); ok {
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 		x.w.WriteHeader(r.status)
-		_, _ = x.w.Write(bytes) // the caller is gone if this fails
+		_, _ = x.w.Write(raw) // the caller is gone if this fails
+		return
+	}
+	// Encoded before anything is written: what cannot be must not look like an empty answer.
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(r.body); err != nil {
+		x.api.fail(x.w, x.Request, fmt.Errorf("write the answer: %w", err))
 		return
 	}
 	x.w.Header().Set("Content-Type", "application/json")
 	x.w.WriteHeader(r.status)
-	encoder := json.NewEncoder(x.w)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r.body); err != nil {
-		x.api.Logger.Warn("answer not written", "error", err)
-	}
+	_, _ = x.w.Write(body.Bytes()) // the caller is gone if this fails
 }

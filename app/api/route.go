@@ -99,7 +99,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	problem, expected := problemOf(err)
 	switch {
 	case r.Context().Err() != nil && !expected:
-		problem = &Problem{Status: http.StatusServiceUnavailable, Code: "cancelled", Detail: "The request ended before it was answered."}
+		problem = &Problem{Status: http.StatusServiceUnavailable, Code: "cancelled", Detail: "The request ended before it was answered.", Hint: "Send it again, with the same Idempotency-Key."}
 	case !expected, problem.Status == http.StatusInternalServerError:
 		s.Logger.Error("request failed", "request_id", w.Header().Get(requestIDHeader), "error", err)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/mediator"
@@ -55,8 +54,8 @@ func (s *server) tokenRoutes() {
 	}, func(x *exchange, in tokenBody) (reply, error) {
 		n := access.NewToken{Name: in.Name, Role: access.Role(in.Role), Tenant: outbox.TenantID(in.Tenant)}
 		if in.ExpiresAt != nil {
-			at, err := time.Parse(time.RFC3339, *in.ExpiresAt)
-			if err != nil {
+			at, ok := parseMoment(*in.ExpiresAt)
+			if !ok {
 				return reply{}, mediator.Violations{{Path: "/expires_at", Message: "must be a time with its offset: 2026-01-31T09:30:00+01:00"}}.
 					Refusal("invalid-token", "The token cannot be made as asked.", "")
 			}

@@ -50,13 +50,14 @@ func (e Emit) Message(path string) (outbox.Message, error) {
 	}
 	if e.DeliverAt != nil {
 		at, err := time.Parse(time.RFC3339, *e.DeliverAt)
+		at = at.UTC() // an offset can carry it out of the years that are stored
 		switch {
-		case err != nil || at.Year() < 1970 || at.Year() > 9999 || at.Unix() < 0:
+		case err != nil || at.Year() < 1970 || at.Year() > 9999:
 			wrong.Add(path+"/deliver_at", "must be a time with its offset, as RFC 3339 writes it: 2026-01-31T09:30:00+01:00")
 		case e.OrderingKey != nil:
 			wrong.Add(path+"/deliver_at", "must be left out beside ordering_key: a scheduled message would hold back its key")
 		default:
-			m.DeliverAt = at.UTC().Truncate(time.Microsecond)
+			m.DeliverAt = at.Truncate(time.Microsecond)
 		}
 	}
 	e.payload(path, &m, &wrong)
