@@ -45,6 +45,7 @@ func mutants() []mutant {
 		{"audit-outside", "the audit rows of a replay have a transaction of their own", []string{"replay-killed"}, "audit"},
 		{"dead-letters-purged", "retention takes dead letters as it takes dispatched messages", []string{"retention-killed"}, "dead letters"},
 		{"lock-free", "the data folder is not locked", []string{"twins"}, "lock"},
+		{"mark-unread", "a database that has lost its latest commits is gone on with", []string{"wal-lost"}, "loss"},
 		{"file-unwatched", "nobody looks whether the database is still there", []string{"unlink"}, "storage"},
 	}
 }

@@ -42,7 +42,7 @@ func targetFaults() []fault {
 		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 40, 600}, seconds: 45, bed: options{destinations: beds, workers: 12}, cycle: enduring},
 		{name: "hopeless-target", about: "a target that fails for good: given up at the bound, and not before", cycles: [3]int{2, 4, 40}, seconds: 8,
 			bed: options{destinations: append(standard(), destination{name: "hopeless", tenant: mainTenant, types: "doom-*", share: 1, misdeeds: []misdeed{answer500, answer408}}),
-				bound: hopelessBound}, cycle: enduring},
+				bound: hopelessBound}, cycle: giveUp},
 		{name: "bad-tls", about: "a target whose certificate nobody vouches for", cycles: [3]int{0, 2, 10}, seconds: 4, bed: options{destinations: standard()}, cycle: badTLS},
 		{name: "gone", about: "410: the destination is disabled and its backlog held", cycles: [3]int{0, 2, 10}, seconds: 7, cycle: goneAndBack},
 	}
@@ -50,6 +50,15 @@ func targetFaults() []fault {
 
 // hopelessBound is small enough for a run to reach it, and large enough for what a target does that behaves in the end.
 const hopelessBound = 8
+
+// giveUp lets the load run, with a message among it that the hopeless target gets for certain.
+func giveUp(ctx context.Context, b *bed, random *mathrand.Rand) (bool, error) {
+	id := fmt.Sprintf("hopeless-%d", random.Uint32())
+	if v := b.stage(mainTenant, id, 2); v != acknowledged {
+		return false, fmt.Errorf("stage %s: %s", id, v)
+	}
+	return enduring(ctx, b, random)
+}
 
 // enduring lets the load run; the targets are the fault.
 func enduring(ctx context.Context, b *bed, _ *mathrand.Rand) (bool, error) {

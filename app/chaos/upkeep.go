@@ -15,7 +15,7 @@ import (
 func upkeepFaults() []fault {
 	return []fault{
 		{name: "replay-killed", about: "SIGKILL during a bulk replay: each dead letter is replayed once, each replay audited", needs: []need{needTrace},
-			cycles: [3]int{4, 4, 40}, seconds: 12, cycle: killReplay, after: auditReplays},
+			cycles: [3]int{8, 5, 40}, seconds: 15, cycle: killReplay, after: auditReplays},
 		{name: "retention-killed", about: "SIGKILL while retention removes what was dispatched: dead letters stay", cycles: [3]int{3, 8, 100}, seconds: 22,
 			bed: options{settings: `  retention-dispatched: {value: 0s, observation: "a proof cannot wait for days"}
   retention-dispatched-count: {value: 0, observation: "a proof cannot wait for a million"}
@@ -38,13 +38,13 @@ func killReplay(ctx context.Context, b *bed, random *rand.Rand) (bool, error) {
 		return false, err
 	}
 	b.receiver.change("doom", 0)
-	i, err := b.inject("fsync,fdatasync", "delay_enter=25ms")
+	i, err := b.inject("fsync,fdatasync", "delay_enter=40ms")
 	if err != nil {
 		return false, err
 	}
 	var replaying sync.WaitGroup
 	replaying.Go(func() { _, _, _ = b.replayAll("") })
-	time.Sleep(between(random, 10*time.Millisecond, 120*time.Millisecond))
+	time.Sleep(between(random, 10*time.Millisecond, 170*time.Millisecond))
 	b.program.kill()
 	replaying.Wait()
 	i.stop()

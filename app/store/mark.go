@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/posthorn/posthorn/outbox"
+	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
 // A flipped bit in the WAL, or a WAL that is cut or gone, takes acknowledged commits away, and SQLite finds nothing wrong with what is left. So
@@ -132,7 +133,7 @@ func (opt *Options) keepsMark() bool { return !opt.Guest && opt.SchemaVersion > 
 
 // compare refuses a file that is behind its mark, unless that is accepted.
 func (opt *Options) compare(marked, found int64) (*LostTail, error) {
-	if found >= marked {
+	if found >= marked || mutant.MarkUnread {
 		return nil, nil
 	}
 	lost := &LostTail{Marked: marked, Found: found}

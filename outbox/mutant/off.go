@@ -25,6 +25,7 @@ const (
 	AuditOutside       = false // the audit rows of a replay have a transaction of their own
 	DeadLettersPurged  = false // retention takes dead letters as it takes dispatched messages
 	LockFree           = false // the data folder is not locked
+	MarkUnread         = false // a database that has lost its latest commits is gone on with
 	FileUnwatched      = false // nobody looks whether the database is still the file that was opened
 )
 

@@ -32,6 +32,7 @@ var (
 	AuditOutside       = chosen == "audit-outside"
 	DeadLettersPurged  = chosen == "dead-letters-purged"
 	LockFree           = chosen == "lock-free"
+	MarkUnread         = chosen == "mark-unread"
 	FileUnwatched      = chosen == "file-unwatched"
 )
 
