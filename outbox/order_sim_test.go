@@ -169,16 +169,16 @@ func TestOrderSimulation(t *testing.T) {
 			switch step {
 			case "stage":
 				var batch []Message
-				mu.Lock()
 				for range rapid.IntRange(1, 6).Draw(rt, "batch") {
 					e := event(len(m.list))
 					e.OrderingKey = rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "key")
 					o := &ordered{key: e.OrderingKey, act: rapid.IntRange(0, acts-1).Draw(rt, "act"), state: StatePending, blocks: e.OrderingKey != ""}
 					m.list = append(m.list, o)
+					mu.Lock()
 					plan[DeliveryID(len(m.list))] = o.act
+					mu.Unlock()
 					batch = append(batch, e)
 				}
-				mu.Unlock()
 				b.stage(t, batch...)
 			case "switch":
 				m.setSkip(!m.skip)
