@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,8 @@ type Config struct {
 	// Hosts are the names under which requests come, beside localhost and addresses. Others are refused, since a hostile page can have its
 	// own name resolve to this machine.
 	Hosts []string `yaml:"hosts"`
+	// Proxies are the addresses of the proxies in front, whose X-Forwarded-For is believed where live connections of an address are counted.
+	Proxies []string `yaml:"proxies"`
 	// DataDir is the data folder.
 	DataDir string `yaml:"data_dir"`
 	// Egress is where webhooks may go beside the public internet.
@@ -69,7 +72,8 @@ type Config struct {
 		Format string `yaml:"format"` // text, json; defaults to text
 	} `yaml:"log"`
 
-	policy egress.Policy
+	policy  egress.Policy
+	proxies []netip.Prefix
 }
 
 // TLSFiles are a certificate chain and its key, PEM.
@@ -113,7 +117,7 @@ func ReadConfig(path string, asked bool) (Config, error) {
 	return parseConfig(path, text)
 }
 
-const configKeys = "the keys are listen, insecure_listen, tls, hosts, data_dir, egress, files, alerts, settings, lending, notices, inbound, log"
+const configKeys = "the keys are listen, insecure_listen, tls, hosts, proxies, data_dir, egress, files, alerts, settings, lending, notices, inbound, log"
 
 // parseConfig reads the file's text: every key known, none twice.
 func parseConfig(path string, text []byte) (Config, error) {
@@ -175,11 +179,16 @@ func (c *Config) judge(path string) error {
 	wrong := func(text, advice string) error { return &ConfigError{File: path, Text: text, Advice: advice} }
 	var err error
 	switch {
-	case len(c.Hosts) > maxHosts || len(c.Egress.Allow) > maxAllow || len(c.Files.Allow) > maxFolder:
-		return wrong(fmt.Sprintf("there are more than %d hosts, %d egress prefixes or %d folders", maxHosts, maxAllow, maxFolder), "")
+	case len(c.Hosts) > maxHosts || len(c.Proxies) > maxHosts || len(c.Egress.Allow) > maxAllow || len(c.Files.Allow) > maxFolder:
+		return wrong(fmt.Sprintf("there are more than %d hosts or proxies, %d egress prefixes or %d folders", maxHosts, maxAllow, maxFolder), "")
 	case c.TLS != nil && (c.TLS.Certificate == "" || c.TLS.Key == ""):
 		return wrong("tls needs a certificate and a key", "tls: {certificate: /path/chain.pem, key: /path/key.pem}")
 	}
+	proxies, err := egress.ParseAllow(c.Proxies)
+	if err != nil {
+		return wrong("proxies: an entry is neither an address nor a prefix", `proxies: ["10.0.0.5"]`)
+	}
+	c.proxies = proxies.Allow
 	if c.policy, err = egress.ParseAllow(c.Egress.Allow); err != nil {
 		return wrong("egress.allow: "+err.Error(), `egress: {allow: ["10.0.0.0/8"]}`)
 	}

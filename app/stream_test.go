@@ -21,8 +21,9 @@ import (
 // streaming is an appliance that answers on the network, seen from inside.
 type streaming struct {
 	*serving
-	t   *testing.T
-	url string
+	t    *testing.T
+	url  string
+	told int64
 }
 
 func newStreaming(t *testing.T, settings string) *streaming {
@@ -31,7 +32,13 @@ func newStreaming(t *testing.T, settings string) *streaming {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := testOptions(t, t.TempDir())
+	return newStreamingWith(t, t.TempDir(), config)
+}
+
+// newStreamingWith is newStreaming on a folder and a configuration.
+func newStreamingWith(t *testing.T, dir string, config Config) *streaming {
+	t.Helper()
+	options := testOptions(t, dir)
 	options.Config, options.Logger = config, nil
 	a := open(t, options)
 	s := &streaming{t: t, serving: &serving{Appliance: a, failed: make(chan error, 2)}}
@@ -64,14 +71,21 @@ func (s *streaming) token(n access.NewToken) (access.Token, string) {
 	return token, text
 }
 
-// put makes a transaction with a change of each of the documents.
-func (s *streaming) put(token, collection string, ids ...string) {
+// tell publishes the next version of each message, as a commit does.
+func (s *streaming) tell(ids ...string) {
 	s.t.Helper()
-	var changes []string
+	s.told++
 	for _, id := range ids {
-		changes = append(changes, fmt.Sprintf(`{"op":"put","collection":%q,"id":%q,"body":{}}`, collection, id))
+		if err := s.hub.Publish(string(outbox.MainTenant), realtime.Notification{Topic: realtime.Topic("messages/" + id), ID: id, Version: s.told, Change: "changed", Freshness: realtime.Immediate()}); err != nil {
+			s.t.Fatal(err)
+		}
 	}
-	answer := s.do(http.MethodPost, "/v1/transactions", `{"changes":[`+strings.Join(changes, ",")+`]}`, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+}
+
+// stage posts a message, whose id it gives.
+func (s *streaming) stage(token, id string) {
+	s.t.Helper()
+	answer := s.do(http.MethodPost, "/v1/transactions", `{"emits":[{"type":"parcel-sent","id":"`+id+`","payload":{"parcel":"P-1","carrier":"north","sent_at":"2026-11-29T12:00:00Z"}}]}`, "Authorization", "Bearer "+token, "Content-Type", "application/json")
 	text, _ := io.ReadAll(answer.Body)
 	if answer.StatusCode != http.StatusCreated {
 		s.t.Fatalf("transaction: %s: %s", answer.Status, text)
@@ -192,7 +206,7 @@ func TestStreamRefusals(t *testing.T) {
 	if _, err := s.tokens.Revoke(t.Context(), machine, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
-	healthy := s.listenTo(good, "topic=documents/orders/1&topic=backlog")
+	healthy := s.listenTo(good, "topic=messages/1&topic=backlog")
 	bearer := []string{"Authorization", "Bearer " + good}
 	many := strings.Repeat("topic=messages/a&", 2)
 	for i := range 33 {
@@ -211,7 +225,8 @@ func TestStreamRefusals(t *testing.T) {
 		"a wrong cookie":       {query: "topic=backlog", headers: []string{"Cookie", "posthorn=x"}, status: 401, code: "unauthenticated"},
 		"an unknown topic":     {query: "topic=weather", headers: bearer, status: 403, code: "topic-forbidden"},
 		"one unknown of two":   {query: "topic=backlog&topic=loans/1", headers: bearer, status: 403, code: "topic-forbidden"},
-		"a part of a topic":    {query: "topic=documents/orders", headers: bearer, status: 403, code: "topic-forbidden"},
+		"a topic of old":       {query: "topic=documents/orders/1", headers: bearer, status: 403, code: "topic-forbidden"},
+		"a part of a topic":    {query: "topic=lending", headers: bearer, status: 403, code: "topic-forbidden"},
 		"a pattern":            {query: "topic=messages/*", headers: bearer, status: 400, code: "topic-invalid"},
 		"an empty topic":       {query: "topic=", headers: bearer, status: 400, code: "topic-invalid"},
 		"a newline in a topic": {query: "topic=messages/a%0Ab", headers: bearer, status: 400, code: "topic-invalid"},
@@ -244,8 +259,8 @@ func TestStreamRefusals(t *testing.T) {
 			t.Errorf("%s: nothing says how to authenticate", name)
 		}
 	}
-	s.put(good, "orders", "1")
-	eventually(t, "the one who listened still hears", func() bool { return healthy.version("documents/orders/1") == 1 })
+	s.tell("1")
+	eventually(t, "the one who listened still hears", func() bool { return healthy.version("messages/1") == 1 })
 	if s.hub.Stats().Connections != 1 {
 		t.Errorf("%d connections, want the healthy one alone", s.hub.Stats().Connections)
 	}
@@ -280,15 +295,22 @@ func TestStreamOfAnotherTenant(t *testing.T) {
 	s := newStreaming(t, "")
 	_, ours := s.token(access.NewToken{Role: access.Operator})
 	_, theirs := s.token(access.NewToken{Role: access.Operator, Tenant: "other"})
-	here, there := s.listenTo(ours, "topic=documents/orders/1"), s.listenTo(theirs, "topic=documents/orders/1")
+	here, there := s.listenTo(ours, "topic=messages/m-1"), s.listenTo(theirs, "topic=messages/m-1")
+	s.told = 1 << 40 // later than any commit
+	s.stage(ours, "m-1")
+	eventually(t, "our own change", func() bool { return here.heard("notification") > 0 })
 	for range 3 {
-		s.put(ours, "orders", "1")
+		s.tell("m-1")
 	}
-	eventually(t, "our own changes", func() bool { return here.version("documents/orders/1") == 3 })
-	s.put(theirs, "orders", "1")
-	eventually(t, "their own change", func() bool { return there.version("documents/orders/1") == 1 })
-	if n := there.heard("notification"); n != 1 {
-		t.Errorf("another tenant heard %d notifications, want its own alone", n)
+	eventually(t, "our own changes", func() bool { return here.version("messages/m-1") == s.told })
+	before := here.heard("notification")
+	s.stage(theirs, "m-1")
+	eventually(t, "their own change", func() bool { return there.heard("notification") > 0 })
+	if n := there.version("messages/m-1"); n == s.told {
+		t.Error("another tenant heard ours")
+	}
+	if n := here.heard("notification"); n != before {
+		t.Errorf("we heard %d notifications of another tenant", n-before)
 	}
 	_, _ = here.body.Close(), there.body.Close()
 	s.connections(0)
@@ -370,7 +392,7 @@ func TestStreamCapacity(t *testing.T) {
 	_, three := s.token(access.NewToken{Role: access.Viewer})
 	var inside []*listener
 	for range 3 {
-		inside = append(inside, s.listenTo(one, "topic=documents/orders/1"))
+		inside = append(inside, s.listenTo(one, "topic=messages/1"))
 	}
 	refused := func(token, code string) {
 		t.Helper()
@@ -387,12 +409,12 @@ func TestStreamCapacity(t *testing.T) {
 	}
 	refused(one, "connections-exhausted-user")
 	for range 2 {
-		inside = append(inside, s.listenTo(two, "topic=documents/orders/1"))
+		inside = append(inside, s.listenTo(two, "topic=messages/1"))
 	}
 	refused(three, "connections-exhausted")
-	s.put(one, "orders", "1")
+	s.tell("1")
 	for _, l := range inside {
-		eventually(t, "those inside hear", func() bool { return l.version("documents/orders/1") == 1 })
+		eventually(t, "those inside hear", func() bool { return l.version("messages/1") == 1 })
 	}
 	_ = inside[0].body.Close()
 	s.connections(4)
@@ -416,7 +438,7 @@ func TestStreamHungClients(t *testing.T) {
 	query := ""
 	for i := range topics {
 		ids = append(ids, fmt.Sprint(i))
-		query += fmt.Sprintf("topic=documents/orders/%d&", i)
+		query += fmt.Sprintf("topic=messages/%d&", i)
 	}
 	healthy := []*listener{s.listenTo(token, query), s.listenTo(token, query), s.listenTo(token, query)}
 	for range hung {
@@ -432,16 +454,16 @@ func TestStreamHungClients(t *testing.T) {
 	}
 	s.connections(len(healthy) + hung)
 	for range rounds {
-		s.put(token, "orders", ids...)
+		s.tell(ids...)
 	}
 	for i, l := range healthy {
 		for _, id := range ids {
-			topic := realtime.Topic("documents/orders/" + id)
+			topic := realtime.Topic("messages/" + id)
 			eventually(t, fmt.Sprintf("the newest of %s for client %d", topic, i), func() bool { return l.version(topic) == rounds })
 		}
 	}
 	eventually(t, "the end of every hung client", func() bool {
-		s.put(token, "orders", ids...) // whatever the kernel still took
+		s.tell(ids...) // whatever the kernel still took
 		return s.hub.Stats().Closed[realtime.ReasonLagging] == hung
 	})
 	s.connections(len(healthy))

@@ -27,7 +27,6 @@ func (a *Appliance) openAlerts(_ context.Context, set *records.Set) error {
 			return a.dispatcher.Down()
 		},
 		Observe: func(alert alerts.Alert) {
-			a.live.Alert(alert)
 			if a.notifier != nil {
 				a.notifier.Tell(alert)
 			}

@@ -20,6 +20,8 @@ type Principal struct {
 	User string
 	// Tenant scopes every topic of the connection.
 	Tenant string
+	// Role is the application's own word for what the user may do, for Revalidate and Permit to compare.
+	Role string
 	// Session and APIToken are the id of the credential, whichever it was, for Hub.Revoke to match.
 	Session  string
 	APIToken string

@@ -182,6 +182,7 @@ func (tb *tab) front() {
 	if _, err := chromedp.Call(tb.ctx, page.BringToFront, cdp.Empty{}); err != nil {
 		tb.t.Fatalf("bring to front: %v", err)
 	}
+	tb.until(`!document.hidden`, "the tab is in front")
 }
 
 // goTo leads the tab to another address, as typed into it.

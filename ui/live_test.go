@@ -31,7 +31,7 @@ func TestNotified(t *testing.T) {
 	a.pending(4321)
 	a.stream.notify("backlog", "", 7)
 	tb.pendingShown("4,321")
-	waitFor(t, "the overview listens to what it shows, once", func() bool { return a.stream.topics() == "alerts backlog messages" })
+	waitFor(t, "the overview listens to what it shows, once", func() bool { return a.stream.topics() == "backlog" })
 	tb.clean()
 }
 
@@ -159,7 +159,7 @@ func TestPause(t *testing.T) {
 	tb.phase("paused")
 	tb.shows("Nothing has changed since.")
 	a.set(func() { a.messages[0].view["type"] = "while-paused" })
-	a.stream.notify("messages", "", 0)
+	a.stream.notify("backlog", "", 0)
 	tb.shows("Something has changed since.")
 	if eval[bool](tb, `document.body.innerText.includes("while-paused")`) {
 		t.Error("a paused list moved")

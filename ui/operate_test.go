@@ -34,7 +34,9 @@ func TestFilters(t *testing.T) {
 	tb.until(`document.activeElement.id === "search"`, "the search has the focus")
 	tb.write("#search", "4")
 	// The list is read again while somebody types; what was typed stays.
-	a.stream.notify("messages", "", 0)
+	before := a.count("GET /v1/messages")
+	a.stream.notify("backlog", "", 0)
+	waitFor(t, "the list was read again", func() bool { return a.count("GET /v1/messages") > before })
 	tb.do(chromedp.SendKeys(chromedp.CSS("#search"), "2"), chromedp.KeyEvent("2"))
 	tb.until(`location.search === "?q=422"`, "the address holds the search")
 	tb.do(chromedp.SetValue(chromedp.CSS("#filter-state"), "dead-letter"))
@@ -164,7 +166,6 @@ func TestDocument(t *testing.T) {
 	tb.press("Write")
 	tb.shows("This is not JSON")
 	a.set(func() { a.documents["orders/1001"] = &fakeDocument{9, `{"by":"somebody else"}`, time.Now()} })
-	a.stream.notify("documents/orders/1001", "1001", 9)
 	tb.shows("Somebody wrote version 9")
 	tb.write("textarea", `{"by":"me"}`)
 	tb.press("Write")

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 )
 
 const tokenByHash = `SELECT ` + tokenColumns + `, hash FROM posthorn_tokens WHERE hash = ?`
@@ -92,16 +91,16 @@ func (v *verified) forget(tokenID string) {
 
 const tokenByID = `SELECT ` + tokenColumns + ` FROM posthorn_tokens WHERE id = ?`
 
-// Valid says until when a token is in force, the zero time when it has no end; ErrUnauthenticated when it is no longer.
-func (t *Tokens) Valid(ctx context.Context, tokenID string) (time.Time, error) {
+// Valid says whom a token stands for by now; ErrUnauthenticated when it is no longer in force.
+func (t *Tokens) Valid(ctx context.Context, tokenID string) (Principal, error) {
 	token, err := scanToken(t.read.DB.QueryRowContext(ctx, tokenByID, tokenID).Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return time.Time{}, ErrUnauthenticated
+		return Principal{}, ErrUnauthenticated
 	case err != nil:
-		return time.Time{}, fmt.Errorf("look up API token: %w", err)
+		return Principal{}, fmt.Errorf("look up API token: %w", err)
 	case !token.InForce(t.now()):
-		return time.Time{}, ErrUnauthenticated
+		return Principal{}, ErrUnauthenticated
 	}
-	return token.principal().ExpiresAt, nil
+	return token.principal(), nil
 }

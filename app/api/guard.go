@@ -26,7 +26,18 @@ func (s *server) wrap() http.Handler {
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		(&Problem{Status: http.StatusForbidden, Code: "cross-origin", Detail: "Another site's page sent this request.", Hint: "Send it from Posthorn's own origin, or from a program."}).write(w)
 	}))
-	return s.observe(s.guardHost(cross.Handler(s.authenticate(s.mux))))
+	return s.observe(s.guardHost(cross.Handler(s.authenticate(s.bounded(s.mux)))))
+}
+
+// bounded keeps one session from taking everybody's readers.
+func (s *server) bounded(next http.Handler) http.Handler {
+	if s.Bound == nil {
+		return next
+	}
+	return s.Bound(next, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		(&Problem{Status: http.StatusTooManyRequests, Code: "too-many-queries", Detail: "This session has more queries waiting than it may.",
+			Hint: "Wait for answers before asking more; the setting live-refreshes is the bound.", retryAfter: "1"}).write(w)
+	}))
 }
 
 var (

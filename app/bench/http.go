@@ -48,11 +48,11 @@ type httpFigures struct{ rate, p99 float64 }
 
 func transactions(program string, callers int, figure func(httpFigures) float64) func(context.Context, string, time.Duration) (float64, error) {
 	return func(ctx context.Context, dir string, length time.Duration) (float64, error) {
-		s, err := startServer(ctx, program, dir)
+		s, err := StartServer(ctx, program, dir)
 		if err != nil {
 			return 0, err
 		}
-		defer s.stop()
+		defer s.Stop()
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
 		defer client.CloseIdleConnections()
 		var mu sync.Mutex
@@ -81,14 +81,20 @@ func transactions(program string, callers int, figure func(httpFigures) float64)
 	}
 }
 
-// server is the program under measurement, running in a folder of its own on a port that the system chose.
-type server struct {
+// Server is the program under measurement, running in a folder of its own on a port that the system chose.
+type Server struct {
 	cmd   *exec.Cmd
 	url   string
 	token string
 }
 
-func startServer(ctx context.Context, program, dir string) (*server, error) {
+// URL is where it answers, Token an admin's API token, PID its process id.
+func (s *Server) URL() string   { return s.url }
+func (s *Server) Token() string { return s.token }
+func (s *Server) PID() int      { return s.cmd.Process.Pid }
+
+// StartServer starts the program on a folder, which may hold its configuration already. Stop it.
+func StartServer(ctx context.Context, program, dir string) (*Server, error) {
 	if _, err := records.NewIntegrationEvent(dir, "bench-done", "authoritative", []int{1}); err != nil {
 		return nil, err
 	}
@@ -101,7 +107,7 @@ func startServer(ctx context.Context, program, dir string) (*server, error) {
 		return nil, fmt.Errorf("create a token: %w", err)
 	}
 	ready := filepath.Join(dir, "ready.json")
-	s := &server{token: made.Token, cmd: exec.CommandContext(ctx, program, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--ready-file", ready)}
+	s := &Server{token: made.Token, cmd: exec.CommandContext(ctx, program, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--ready-file", ready)}
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -113,16 +119,17 @@ func startServer(ctx context.Context, program, dir string) (*server, error) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.stop()
+	s.Stop()
 	return nil, errors.New("the program did not become ready within ten seconds")
 }
 
-func (s *server) stop() {
+// Stop ends the program in good order and waits for it.
+func (s *Server) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	_ = s.cmd.Wait()
 }
 
-func (s *server) transaction(ctx context.Context, client *http.Client, id int) error {
+func (s *Server) transaction(ctx context.Context, client *http.Client, id int) error {
 	body := fmt.Sprintf(`{"changes":[{"op":"put","collection":"parcels","id":"%d","body":%s}],"emits":[{"type":"bench-done","payload":%s}]}`,
 		id, benchPayload, benchPayload)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/transactions", strings.NewReader(body))

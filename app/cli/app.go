@@ -82,6 +82,7 @@ func App(deps Deps) *cli.App {
 			completionCommand(deps),
 			lendingCommand(deps),
 			benchCommand(deps),
+			measureCommand(deps),
 			rollbackCheckCommand(deps),
 			versionCommand(deps),
 		},

@@ -48,11 +48,10 @@ Databases are made in --dir, which decides whose disk is measured, and removed a
 				return err
 			}
 			out := deps.terminal(c)
-			machine := fmt.Sprintf("%s/%s, %d cores, %s, posthorn %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), deps.Version)
 			if out.json {
-				return out.encode(map[string]any{"machine": machine, "command": os.Args, "rounds": opt.Rounds, "length": opt.Length.String(), "results": results})
+				return out.encode(map[string]any{"machine": machine(deps), "command": os.Args, "rounds": opt.Rounds, "length": opt.Length.String(), "results": results})
 			}
-			out.printf("%s; %d rounds of %s\n\n", machine, opt.Rounds, opt.Length)
+			out.printf("%s; %d rounds of %s\n\n", machine(deps), opt.Rounds, opt.Length)
 			table := tabwriter.NewWriter(deps.Out, 0, 8, 2, ' ', tabwriter.AlignRight)
 			fmt.Fprintln(table, "scenario\tmedian\tleast\tmost\tunit\tratio\tagainst\t")
 			for _, r := range results {
@@ -66,6 +65,11 @@ Databases are made in --dir, which decides whose disk is measured, and removed a
 			return table.Flush()
 		},
 	}
+}
+
+// machine says what the figures were measured on.
+func machine(deps Deps) string {
+	return fmt.Sprintf("%s/%s, %d cores, %s, posthorn %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), deps.Version)
 }
 
 // figure writes large figures whole and small ones with what matters of them.

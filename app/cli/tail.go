@@ -42,7 +42,7 @@ connection, or Posthorn, was gone. Ctrl-C ends it.`,
 					}
 				}
 				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[string]string{}}
-				err := posthorn.Watch(ctx, []realtime.Topic{"messages"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
+				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
 					fmt.Fprintf(deps.Err, "connection lost, trying again in %s\n", wait.Round(100*time.Millisecond))
 				})
 				switch {

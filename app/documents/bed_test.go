@@ -83,7 +83,7 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	m := mediator.New(mediator.Config{Writer: writer, Read: bun.NewDB(read, sqlitedialect.New())})
-	b := &bed{db: read, Module: documents.New(m, emits.Judge{Records: func() *records.Set { return set }}, nil)}
+	b := &bed{db: read, Module: documents.New(m, emits.Judge{Records: func() *records.Set { return set }})}
 	b.ctx = as(t.Context(), "main", access.Operator)
 	return b
 }

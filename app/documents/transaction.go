@@ -45,15 +45,11 @@ type Outcome struct {
 type Module struct {
 	mediator *mediator.Mediator
 	judge    emits.Judge
-	observe  func(outbox.TenantID, []Version)
 }
 
-// New returns the module. observe, unless nil, is told of changed documents after their commit; it must not block.
-func New(m *mediator.Mediator, judge emits.Judge, observe func(outbox.TenantID, []Version)) *Module {
-	if observe == nil {
-		observe = func(outbox.TenantID, []Version) {}
-	}
-	return &Module{mediator: m, judge: judge, observe: observe}
+// New returns the module.
+func New(m *mediator.Mediator, judge emits.Judge) *Module {
+	return &Module{mediator: m, judge: judge}
 }
 
 // Transact carries out a transaction. receipt, unless nil, is the one of the caller's idempotency key. A repetition of a transaction
@@ -166,10 +162,6 @@ func (d *Module) transact(ctx context.Context, work *mediator.UnitOfWork, t *tra
 	}
 	for _, m := range t.messages {
 		r.messages = append(r.messages, work.Raise(m))
-	}
-	if changed := r.documents; len(changed) > 0 {
-		tenant := work.By.Tenant
-		work.AfterCommit(func() { d.observe(tenant, changed) })
 	}
 	return r, nil
 }

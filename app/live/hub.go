@@ -1,11 +1,9 @@
 package live
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/records"
@@ -32,16 +30,10 @@ func NewHub(set *records.Set, sessions *session.Sessions, tokens *access.Tokens,
 		Heartbeat:       set.Duration("live-heartbeat"),
 		LifeSpan:        set.Duration("live-lifespan"),
 		RevalidateEvery: set.Duration("live-revalidation"),
-		Revalidate: func(ctx context.Context, s realtime.Subscriber) (time.Time, error) {
-			switch {
-			case s.Session != "":
-				return sessions.Valid(ctx, s.Session)
-			case s.APIToken != "":
-				return tokens.Valid(ctx, s.APIToken)
-			}
-			return time.Time{}, nil // the machine's own user, on the unix socket
-		},
-		Logger: logger,
+		MaxPerAddress:   set.Int("live-connections-address"),
+		Revalidate:      revalidation{sessions, tokens}.check,
+		Permit:          permitted,
+		Logger:          logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare live updates: %w", err)
@@ -57,6 +49,6 @@ func NewHub(set *records.Set, sessions *session.Sessions, tokens *access.Tokens,
 }
 
 // Endpoint is GET /v1/events.
-func Endpoint(hub *realtime.Hub) http.Handler {
-	return &realtime.Endpoint{Hub: hub, Authorize: Authorize}
+func Endpoint(hub *realtime.Hub, a Authorizer) http.Handler {
+	return &realtime.Endpoint{Hub: hub, Authorize: a.Authorize}
 }

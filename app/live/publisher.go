@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/posthorn/posthorn/app/alerts"
-	"github.com/posthorn/posthorn/app/documents"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/realtime"
 )
@@ -45,35 +43,13 @@ func (p *Publisher) Deliveries(changes []outbox.Change) {
 		})
 	}
 	for tenant, version := range tenants {
-		p.soon(pace{tenant, topicMessages}, version)
 		p.soon(pace{tenant, topicBacklog}, version)
 	}
 }
 
-// Destination notifies of a change of a destination: created, deleted, paused, resumed.
-func (p *Publisher) Destination(tenant outbox.TenantID, name, change string) {
-	for _, topic := range []realtime.Topic{topicDestinations, destinationTopic(name)} {
-		p.publish(tenant, realtime.Notification{Topic: topic, ID: name, Change: change, Freshness: realtime.Immediate()})
-	}
+// Destination notifies of a destination that was created, deleted, paused or resumed: the backlog shows its lane.
+func (p *Publisher) Destination(tenant outbox.TenantID, _, _ string) {
 	p.soon(pace{tenant, topicBacklog}, 0)
-}
-
-// Alert notifies of an alert that was raised or cleared.
-func (p *Publisher) Alert(alert alerts.Alert) {
-	p.publish(alert.Tenant, realtime.Notification{Topic: topicAlerts, ID: alert.ID, Change: string(alert.State), Freshness: realtime.Immediate()})
-}
-
-// Documents notifies of new versions of documents; a deletion is one, too.
-func (p *Publisher) Documents(tenant outbox.TenantID, versions []documents.Version) {
-	for _, v := range versions {
-		change := "changed"
-		if v.Deleted {
-			change = "deleted"
-		}
-		p.publish(tenant, realtime.Notification{
-			Topic: documentTopic(v.Collection, v.ID), ID: v.ID, Version: v.Version, Change: change, Freshness: realtime.Immediate(),
-		})
-	}
 }
 
 func (p *Publisher) publish(tenant outbox.TenantID, n realtime.Notification) {

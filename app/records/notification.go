@@ -13,6 +13,7 @@ type Notification struct {
 	ExpectedConnections int       `yaml:"expected_connections"`
 	Recovery            string    `yaml:"recovery"`
 	Decision            Decision  `yaml:"decision"`
+	PollInterval        Span      `yaml:"poll_interval"` // of a view that polls
 	Transport           string    `yaml:"transport"`
 	PlatformSupport     string    `yaml:"platform_support"` // what hosted platforms and proxies allow
 }
@@ -62,9 +63,17 @@ func (n *Notification) inspect(i *inspection) {
 	if n.ExpectedConnections <= 0 {
 		i.report("expected_connections", "expected_connections is missing", "write how many screens listen at once")
 	}
-	if n.Decision == Live {
+	switch n.Decision {
+	case Live:
 		oneOf(i, "transport", n.Transport, ServerSentEvents)
 		i.required("platform_support", n.PlatformSupport)
+		if n.PollInterval != 0 {
+			i.report("poll_interval", "a live view does not poll", "leave poll_interval out, or write decision: polling")
+		}
+	case Polling:
+		if n.PollInterval <= 0 || n.PollInterval > n.UpdateLatency {
+			i.report("poll_interval", "poll_interval is missing, or longer than update_latency", "write an interval of at most update_latency, such as 5s")
+		}
 	}
 }
 

@@ -169,3 +169,6 @@ func (s *Set) IntegrationEvent(eventType string) (*IntegrationEvent, bool) {
 
 // IntegrationEvents lists the integration events by type.
 func (s *Set) IntegrationEvents() []*IntegrationEvent { return List[*IntegrationEvent](s) }
+
+// Notifications lists the notification records by id.
+func (s *Set) Notifications() []*Notification { return List[*Notification](s) }

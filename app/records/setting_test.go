@@ -31,16 +31,16 @@ func TestDefaults(t *testing.T) {
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
 		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1, "alert-clock-untrusted": 1, "alert-lost-tail": 1,
-		"live-connections": 1000, "live-connections-user": 20, "live-refreshes": 4, "live-history": 4096, "port": 7678,
+		"live-connections": 1000, "live-connections-user": 20, "live-connections-address": 100, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 		"lending-loan-limit": 10, "lending-renewal-limit": 2, "lending-reservation-limit": 5, "lending-loan-borrowed-version": 1, "lending-shelf-size": 10,
 		"pull-concurrency": 256, "pull-batch": 100,
 	}
 	sizes := map[string]int64{
-		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10,
+		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10, "live-polling-bytes": 5 << 20,
 		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
-		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "alert-size-budget": 0.8,
+		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "alert-size-budget": 0.8,
 	}
 	for id, want := range durations {
 		if got := set.Duration(id); got != want {

@@ -151,10 +151,10 @@ func (s *Sessions) Identify(r *http.Request) (access.Principal, error) {
 	return p, nil
 }
 
-// Valid says until when a session is in force; access.ErrUnauthenticated when it is no longer.
-func (s *Sessions) Valid(ctx context.Context, sessionID string) (time.Time, error) {
+// Valid says whom a session stands for by now; access.ErrUnauthenticated when it is no longer in force.
+func (s *Sessions) Valid(ctx context.Context, sessionID string) (access.Principal, error) {
 	p, _, err := s.find(ctx, byID, sessionID)
-	return p.ExpiresAt, err
+	return p, err
 }
 
 // End ends a session. From its return on its cookie is refused, and its streams are closed.

@@ -2,7 +2,7 @@ import { html } from "../lib/preact.js";
 import { get } from "../lib/api.js";
 import { count, share, span } from "../lib/format.js";
 import { useQuery } from "../lib/query.js";
-import { watchAlerts } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
 import * as shapes from "../lib/shapes.js";
 import { icons } from "./icons.js";
 import { Runbook, recordPath } from "./record-link.js";
@@ -14,7 +14,7 @@ const measured = (value, unit) => (unit === "duration" ? span(value * 1000) : un
 
 // Alerts says what is wrong now, each with what to do. Nothing is shown while nothing is wrong.
 export function Alerts() {
-  const { data } = useQuery("alerts", read, { watch: watchAlerts, every: 30_000 });
+  const { data } = useQuery("alerts", read, { every: every.alerts });
   if (!data?.alerts.length) return null;
   return html`
     <section class="problem alerts" role="alert" aria-label="Alerts">

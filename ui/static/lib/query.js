@@ -1,16 +1,17 @@
 import { useCallback, useEffect, useRef, useState } from "./preact.js";
-import { livePaused } from "./realtime/index.js";
+import { liveNow, livePaused, watchGaps } from "./realtime/index.js";
 
 const PACE = 700; // ms between two refreshes of one view, however fast notifications come
 const AGAIN = 5_000; // before a failed read is tried again
 
 // useQuery reads what a view shows and keeps it right: read(signal) asks the API; watch(fn), when given, says when to ask
-// again; every, in ms, asks from time to time besides. What was shown stays while it is read again, and when reading fails.
+// again; every, in ms, asks from time to time besides, a little unevenly, so that screens do not ask in step; told(fn), when given, says that something may have changed,
+// and while the stream is live and has not said so, the reading is left out. What was shown stays while it is read again, and when reading fails.
 // key tells one question from another.
-export function useQuery(key, read, { watch, every = 0 } = {}) {
+export function useQuery(key, read, { watch, every = 0, told } = {}) {
   const [state, setState] = useState({ key, data: undefined, problem: null, loading: true });
   const latest = useRef({});
-  latest.current = { read, watch };
+  latest.current = { read, watch, told };
   const again = useRef(() => {});
 
   useEffect(() => {
@@ -19,6 +20,7 @@ export function useQuery(key, read, { watch, every = 0 } = {}) {
     let wanted = false;
     let timer = 0;
     let last = 0;
+    let changed = true;
     setState((s) => (s.key === key ? s : { key, data: undefined, problem: null, loading: true }));
 
     const run = async () => {
@@ -27,21 +29,23 @@ export function useQuery(key, read, { watch, every = 0 } = {}) {
       running = true;
       wanted = false;
       last = Date.now();
-      let wait = every;
+      changed = false;
+      let wait = every * (0.9 + 0.2 * Math.random());
       try {
         const data = await latest.current.read(abort.signal);
         if (!abort.signal.aborted) setState({ key, data, problem: null, loading: false });
       } catch (problem) {
         if (abort.signal.aborted) return;
         if (problem.status !== 401) setState((s) => ({ ...s, problem, loading: false }));
-        wait = passing(problem) ? Math.max(AGAIN, problem.retryAfter * 1000 || 0) : every;
+        wait = passing(problem) ? Math.max(AGAIN, problem.retryAfter * 1000 || 0) : wait;
       }
       running = false;
       if (abort.signal.aborted) return;
       if (wanted) soon();
       else if (wait) later(wait);
     };
-    const later = (wait) => (timer = setTimeout(() => (document.hidden || livePaused() ? later(wait) : run()), wait));
+    const needless = () => document.hidden || livePaused() || (latest.current.told && liveNow() && !changed);
+    const later = (wait) => (timer = setTimeout(() => (needless() ? later(wait) : run()), wait));
     // soon is the only read in flight, and not the next before its pace.
     const soon = () => {
       if (running) return void (wanted = true);
@@ -50,11 +54,17 @@ export function useQuery(key, read, { watch, every = 0 } = {}) {
     };
     again.current = run;
     run();
-    const end = latest.current.watch?.(soon);
+    const endTold = latest.current.told?.(() => (changed = true));
+    const end = latest.current.watch ? latest.current.watch(soon) : every ? watchGaps(soon) : undefined;
+    // A tab that comes to the front does not show for another interval what it showed when it was left.
+    const front = () => every && !document.hidden && !livePaused() && Date.now() - last >= every && soon();
+    document.addEventListener("visibilitychange", front);
     return () => {
       abort.abort();
       clearTimeout(timer);
+      document.removeEventListener("visibilitychange", front);
       end?.();
+      endTold?.();
     };
   }, [key, every]);
 

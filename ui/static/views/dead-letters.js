@@ -3,7 +3,8 @@ import { get, path } from "../lib/api.js";
 import { FILTERS, countLetters, groupLetters, textOf } from "../lib/dead-letters.js";
 import { count, plural } from "../lib/format.js";
 import { useQuery } from "../lib/query.js";
-import { watchMessages } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
+import { watchBacklog } from "../lib/realtime/index.js";
 import { mayOperate } from "../lib/session.js";
 import * as shapes from "../lib/shapes.js";
 import { BulkReplay } from "../components/bulk-replay.js";
@@ -45,7 +46,7 @@ export function DeadLetters({ query, backlog }) {
   const [replaying, setReplaying] = useState(false);
 
   const counted = useQuery(`counted ${key}`, async (signal) => (mayOperate() ? { ...(await countLetters(filter, signal)), dead: latest.current } : null));
-  const list = useQuery(`letters ${key}`, (signal) => readLetters(filter, pages.current.n, signal), { watch: watchMessages });
+  const list = useQuery(`letters ${key}`, (signal) => readLetters(filter, pages.current.n, signal), { every: every.messages, told: watchBacklog });
   const more = () => {
     pages.current.n++;
     list.refresh();

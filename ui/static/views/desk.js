@@ -2,7 +2,8 @@ import { html, useRef, useState } from "../lib/preact.js";
 import { get, path, post } from "../lib/api.js";
 import { count } from "../lib/format.js";
 import { useCommand, useQuery } from "../lib/query.js";
-import { watchDesk, watchLendingStatistics } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
+import { watchDesk } from "../lib/realtime/index.js";
 import { mayOperate } from "../lib/session.js";
 import * as shapes from "../lib/shapes.js";
 import { Field } from "../components/dialog.js";
@@ -141,7 +142,7 @@ function Queue({ reservations, onDone }) {
 }
 
 function Statistics() {
-  const { data, problem, refresh } = useQuery("lending statistics", readStatistics, { watch: watchLendingStatistics });
+  const { data, problem, refresh } = useQuery("lending statistics", readStatistics, { every: every.statistics });
   return html`
     <${ProblemBox} problem=${problem} retry=${refresh} kept=${Boolean(data)} />
     ${data?.works.length > 0 && html`

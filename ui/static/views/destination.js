@@ -4,7 +4,8 @@ import { ageNow } from "../lib/backlog.js";
 import { count, rate, share, size, span } from "../lib/format.js";
 import { useNow, useQuery } from "../lib/query.js";
 import { mayOperate } from "../lib/session.js";
-import { watchDestination, watchMessages } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
+import { watchBacklog } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
 import { BackfillDialog, BackfillProgress } from "../components/backfill.js";
 import { DeleteDestination, Flow, backfills, deletedWords } from "../components/flow.js";
@@ -18,7 +19,7 @@ import { go } from "../router.js";
 
 export function Destination({ name, backlog }) {
   const read = async (signal) => shapes.destination(await get(`/v1${path("destinations", name)}`, { signal }));
-  const { data, problem, refresh } = useQuery(`destination ${name}`, read, { watch: (fn) => watchDestination(name, fn) });
+  const { data, problem, refresh } = useQuery(`destination ${name}`, read, { every: every.destination });
   const [deleting, setDeleting] = useState(false);
   const [filling, setFilling] = useState(false);
   const [filled, setFilled] = useState(null);
@@ -84,7 +85,7 @@ function Lane({ lane, backlog }) {
 
 function Latest({ name }) {
   const read = async (signal) => shapes.messages(await get("/v1/messages", { query: { handler: name, limit: 10 }, signal })).messages;
-  const { data, problem, refresh } = useQuery(`latest ${name}`, read, { watch: watchMessages });
+  const { data, problem, refresh } = useQuery(`latest ${name}`, read, { every: every.messages, told: watchBacklog });
   return html`
     <section class="card" aria-labelledby="latest">
       <header><h2 id="latest">Latest messages</h2><p class="aside"><a href=${`/messages?handler=${encodeURIComponent(name)}`}>All of them</a></p></header>

@@ -2,7 +2,7 @@ import { html, useState } from "../lib/preact.js";
 import { get } from "../lib/api.js";
 import { count, share } from "../lib/format.js";
 import { useQuery } from "../lib/query.js";
-import { watchDestinations } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
 import { mayOperate } from "../lib/session.js";
 import * as shapes from "../lib/shapes.js";
 import { Empty } from "../components/copy.js";
@@ -16,7 +16,7 @@ import { go } from "../router.js";
 const read = async (signal) => shapes.destinations(await get("/v1/destinations", { signal }));
 
 export function Destinations({ backlog }) {
-  const { data, problem, refresh } = useQuery("destinations", read, { watch: watchDestinations });
+  const { data, problem, refresh } = useQuery("destinations", read, { every: every.destinations });
   const [creating, setCreating] = useState(false);
   const created = (name) => {
     setCreating(false);

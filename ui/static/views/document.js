@@ -2,7 +2,7 @@ import { html, useEffect, useState } from "../lib/preact.js";
 import { path, post, text } from "../lib/api.js";
 import { member, prettyText } from "../lib/json.js";
 import { useCommand, useQuery } from "../lib/query.js";
-import { watchDocument } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
 import { mayOperate } from "../lib/session.js";
 import { rememberCollection } from "../lib/recent.js";
 import * as shapes from "../lib/shapes.js";
@@ -28,9 +28,7 @@ const change = (op, { collection, id }, version, body) =>
   `{"changes":[{"op":"${op}","collection":${JSON.stringify(collection)},"id":${JSON.stringify(id)}${body === undefined ? "" : `,"body":${body}`},"if_version":${version}}]}`;
 
 export function Document({ collection, id }) {
-  const { data, problem, refresh } = useQuery(`document ${collection}/${id}`, readDocument(collection, id), {
-    watch: (fn) => watchDocument(collection, id, fn),
-  });
+  const { data, problem, refresh } = useQuery(`document ${collection}/${id}`, readDocument(collection, id), { every: every.document });
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   useEffect(() => rememberCollection(collection), [collection]);

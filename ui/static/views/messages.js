@@ -1,7 +1,8 @@
 import { html, useState } from "../lib/preact.js";
 import { get } from "../lib/api.js";
 import { useQuery } from "../lib/query.js";
-import { resumeLive, watchMessages } from "../lib/realtime/index.js";
+import { every } from "../lib/pace.js";
+import { resumeLive, watchBacklog } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
 import { Empty } from "../components/copy.js";
 import { FIRST_MESSAGE } from "../components/examples.js";
@@ -28,7 +29,7 @@ export function Messages({ query }) {
     return { ...shapes.messages(answer), freshness: answer.freshness };
   };
   const key = `messages ${JSON.stringify(filters)} ${after}`;
-  const { data, problem, loading, refresh } = useQuery(key, read, { watch: watchMessages });
+  const { data, problem, loading, refresh } = useQuery(key, read, { every: every.messages, told: watchBacklog });
   const filtered = FILTERS.some((name) => filters[name]);
   return html`
     <header class="head"><h1 tabindex="-1">Messages</h1></header>

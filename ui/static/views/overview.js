@@ -3,7 +3,7 @@ import { get } from "../lib/api.js";
 import { ageNow } from "../lib/backlog.js";
 import { clock, count, rate, share, span } from "../lib/format.js";
 import { useNow, useQuery } from "../lib/query.js";
-import { watchMessages } from "../lib/realtime/index.js";
+import { watchBacklog } from "../lib/realtime/index.js";
 import * as shapes from "../lib/shapes.js";
 import { STEP, throughput } from "../lib/throughput.js";
 import { Alerts } from "../components/alerts.js";
@@ -80,7 +80,7 @@ function Traffic({ backlog }) {
 const readRecent = async (signal) => shapes.messages(await get("/v1/messages", { query: { limit: 8 }, signal })).messages;
 
 function Recent() {
-  const { data, problem, refresh } = useQuery("recent", readRecent, { watch: watchMessages });
+  const { data, problem, refresh } = useQuery("recent", readRecent, { watch: watchBacklog });
   return html`
     <section class="card" aria-labelledby="recent">
       <header><h2 id="recent">Happening now</h2><p class="aside"><a href="/messages">All messages</a></p></header>

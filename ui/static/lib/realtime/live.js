@@ -12,6 +12,7 @@ export class Live {
   #versions = new Map(); // the newest version seen, by topic
   #epoch = "";
   #watchers = new Set(); // of the state
+  #gapped = new Set(); // who is told of gaps alone
   #state = { phase: "connecting", since: 0, next: 0 };
   #pausedSince = 0;
   #gap = 0;
@@ -58,6 +59,11 @@ export class Live {
       this.#versions.delete(topic);
       this.#want();
     };
+  }
+
+  listenToGaps(fn) {
+    this.#gapped.add(fn);
+    return () => this.#gapped.delete(fn);
   }
 
   watchState(fn) {
@@ -156,6 +162,7 @@ export class Live {
     clearTimeout(this.#gap);
     this.#gap = setTimeout(() => {
       for (const topic of [...this.#listeners.keys()]) this.#call(topic, { why: "gap" });
+      for (const fn of [...this.#gapped]) fn({ why: "gap" });
     });
   }
 
