@@ -50,7 +50,7 @@ var exits = []struct {
 	{errFolder, cli.ExitFailed, "name another folder with --data-dir; without it, each database has its own: FILE.posthorn"},
 	{store.ErrReplaced, cli.ExitStorage, "nothing was acknowledged since; put the file back, or restore a backup, and start again"},
 	{outbox.ErrInDoubt, cli.ExitStorage, "start again: what was committed is found, and the rest was never acknowledged; look at the disk first"},
-	{outbox.ErrCorrupt, cli.ExitStorage, "look at the disk, then run posthorn verify, or restore a backup"},
+	{outbox.ErrCorrupt, cli.ExitStorage, "look at the disk, then restore a backup"},
 	{store.ErrIntegrity, cli.ExitIntegrity, "keep a copy of the file as it is, then restore a backup"},
 	{store.ErrEncoding, cli.ExitIntegrity, ""},
 	{store.ErrSetting, cli.ExitStorage, "the file lies on a file system that SQLite's WAL cannot use, such as a network share; move it to a local disk"},

@@ -1,7 +1,5 @@
 package access
 
-import "fmt"
-
 // Role is what a principal may do: each role may do all that the one before it may.
 type Role string
 
@@ -17,14 +15,6 @@ const (
 
 // Roles lists the roles from the least to the most.
 func Roles() []Role { return []Role{Viewer, Operator, Admin} }
-
-// ParseRole reads a role's name.
-func ParseRole(text string) (Role, error) {
-	if role := Role(text); role.rank() > 0 {
-		return role, nil
-	}
-	return "", fmt.Errorf("%w: role must be viewer, operator or admin", ErrInvalidToken)
-}
 
 // Allows says whether the role includes what least may do. A role that is none allows nothing.
 func (r Role) Allows(least Role) bool {

@@ -12,7 +12,7 @@ import (
 // alertList is what is wrong now, and who is told of it.
 type alertList struct {
 	Alerts    []alerts.Alert     `json:"alerts" doc:"raised now"`
-	Receiver  *alertReceiver     `json:"receiver" doc:"who is told; null: posthorn.yaml names nobody, or it is another tenant's"`
+	Receiver  *alertReceiver     `json:"receiver,omitempty" doc:"who is told; left out: posthorn.yaml names nobody, or it is another tenant's"`
 	Freshness mediator.Freshness `json:"freshness"`
 }
 

@@ -83,7 +83,7 @@ func (s *server) troubles() []reason {
 		found = append(found, reason{"clock-untrusted", "The clock shows a time before this program was built: what needs it is held.", "clock-untrusted"})
 	}
 	if s.Alerts != nil && len(s.Alerts.Raised()) > 0 {
-		found = append(found, reason{"alerts", "Alerts are raised; posthorn alerts lists them.", ""})
+		found = append(found, reason{"alerts", "Alerts are raised; posthorn alerts list shows them.", ""})
 	}
 	return found
 }
