@@ -77,7 +77,7 @@ func (m *Module) Reservation(ctx context.Context, id string) (Reservation, error
 	})
 }
 
-// Reservations lists the open ones of a member, of a work or of all, in the order of their places.
+// Reservations is a page of open reservations, in the order of their places.
 type Reservations struct {
 	Reservations []Reservation      `json:"reservations"`
 	Next         *string            `json:"next" doc:"the cursor of the next page; null: this is the last"`

@@ -58,7 +58,7 @@ func (r Rules) mayBorrow(now time.Time, a account) error {
 	return nil
 }
 
-// mayTake judges a copy that somebody wants to borrow: state and reservedFor are the copy's own, own says that it is held for this member.
+// mayTake judges a copy that a member wants to borrow: own says that it is held for this member.
 func mayTake(state string, own bool, q queue) error {
 	switch {
 	case state == onLoan:
