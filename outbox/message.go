@@ -123,4 +123,11 @@ func decodeHeaders(s string) map[string]string {
 // micros is how the store keeps times: whole microseconds since 1970, UTC.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
-func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
+// fromMicros reads a time of the store. One that a foreign writer put outside of the years that can be shown counts as the nearest of them.
+func fromMicros(us int64) time.Time { return time.UnixMicro(min(max(us, earliest), latest)).UTC() }
+
+// earliest and latest are the first and the last microsecond of the years 1 to 9999.
+var (
+	earliest = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	latest   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
+)

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -273,5 +274,15 @@ func TestPoisonIsChargedAlone(t *testing.T) {
 	}
 	if r := b.rows(t)[0]; r.Class.String != "interrupted" || r.Charged != 4 {
 		t.Errorf("poison: %+v", r)
+	}
+}
+
+// TestTimesOfForeignWritersCanBeShown: no number in a column of times makes an answer that cannot be written.
+func TestTimesOfForeignWritersCanBeShown(t *testing.T) {
+	t.Parallel()
+	for _, us := range []int64{math.MinInt64, math.MaxInt64, -1, 0, 253402300799999999, 253402300800000000} {
+		if text, err := fromMicros(us).MarshalJSON(); err != nil {
+			t.Errorf("%d microseconds: %s, %v", us, text, err)
+		}
 	}
 }

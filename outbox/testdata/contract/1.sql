@@ -103,6 +103,9 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
     WHEN 'dead-letter' THEN next_attempt_at IS NULL AND blocked IS NULL AND lease_owner IS NULL AND lease_expires_at IS NULL AND suppressed IS NULL AND completed_at IS NOT NULL AND failure_class IS NOT NULL AND fence > 0
     ELSE 0 END),
   CONSTRAINT charged_is_part_of_attempt CHECK (attempt >= charged AND charged >= 0 AND waited >= 0),
+  -- Far above what occurs, and far below what the next claim could not count or write as a time.
+  CONSTRAINT numbers_are_bounded CHECK (attempt < 1000000000 AND waited < 253402300800000000 AND created_at BETWEEN 0 AND 253402300799999999
+    AND coalesce(next_attempt_at, lease_expires_at, completed_at) BETWEEN 0 AND 253402300799999999),
   CONSTRAINT only_ordered_deliveries_block CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
 ) STRICT;
 
@@ -180,6 +183,9 @@ BEGIN
   SELECT CASE
     WHEN NEW.seq > 0
       THEN RAISE(ABORT, 'posthorn[bad-seq]: seq is given by the outbox; leave it out')
+    -- length and GLOB end at a NUL, so that anything might follow one.
+    WHEN instr(NEW.id || NEW.tenant || coalesce(NEW.ordering_key, '') || NEW.content_type || NEW.headers, char(0)) > 0
+      THEN RAISE(ABORT, 'posthorn[bad-text]: id, tenant, ordering_key, content_type and headers must not hold the character NUL')
     WHEN NEW.id IS NULL OR length(NEW.id) NOT BETWEEN 1 AND 64 OR NEW.id GLOB '*[^A-Za-z0-9_-]*'
       THEN RAISE(ABORT, 'posthorn[bad-id]: id must be 1 to 64 of A-Z a-z 0-9 _ -; leave it out to have one made')
     WHEN NEW.kind IS NULL OR NEW.kind NOT IN ('integration-event', 'journey-step', 'provider-effect')
