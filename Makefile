@@ -50,9 +50,10 @@ needs:
 	$(call need,sqlite3,sqlite3,tests of the contract from the shell)
 	$(call need,php,php-cli php-sqlite3,tests of the contract from PHP)
 
-beside: ## Test the contract from Node, whose better-sqlite3 may have to be built (minutes, once)
+beside: build ## Test the contract from Node, and measure what an application notices of Posthorn beside it (COUNT messages, default 100000)
 	cd outbox/examples/node && { [ -d node_modules/better-sqlite3/build ] || npm ci --no-audit --no-fund; }
 	go test -tags beside -count=1 -run TestStagingFromNode ./app
+	python3 app/bench/beside.py bin/posthorn --count $(or $(COUNT),100000)
 
 lint: $(LINT) ## Run the pinned golangci-lint
 	$(LINT) run ./...

@@ -41,7 +41,8 @@ func (a *Appliance) foreignPoll(set *records.Set) outbox.ForeignPoll {
 	if a.options.DB == "" {
 		return outbox.ForeignPoll{}
 	}
-	return outbox.ForeignPoll{Busy: set.Duration("foreign-poll-busy"), Idle: set.Duration("foreign-poll-idle")}
+	return outbox.ForeignPoll{Busy: set.Duration("foreign-poll-busy"), Idle: set.Duration("foreign-poll-idle"),
+		Share: set.Ratio("foreign-share"), Pause: set.Duration("foreign-pause")}
 }
 
 func destinationDefaults(set *records.Set) destinations.Defaults {

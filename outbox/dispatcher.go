@@ -114,6 +114,7 @@ type Dispatcher struct {
 	logged      time.Time // when that was last logged
 	downLogged  bool      // this time it was
 	cursor      DeliveryID
+	foreignAt   time.Time     // when another program was last seen to have committed
 	untrusted   bool          // the clock is
 	told        []HandlerName // whose lanes changed, for ObserveLane
 

@@ -14,6 +14,10 @@ type ForeignPoll struct {
 	Busy time.Duration
 	// Idle is what the wait eases to when there are none.
 	Idle time.Duration
+	// Share is the part of the time for which the dispatcher may hold the write lock while another program commits, and Pause the longest that it
+	// leaves the lock alone for that after a turn of its own. Zero: it takes the lock whenever there is something to do.
+	Share float64
+	Pause time.Duration
 }
 
 // ErrRewound: the database went back to an earlier state while it was open, as when a copy is restored over it.
@@ -90,6 +94,9 @@ func (d *Dispatcher) watchForeign(ctx context.Context) {
 			wait = min(poll.Idle, wait+wait/4+1)
 		default:
 			wait = poll.Busy
+			d.mu.Lock()
+			d.foreignAt = time.Now()
+			d.mu.Unlock()
 			if f.newest < cursor {
 				d.config.Writer.Fail(fmt.Errorf("%w: delivery %d was seen, and the latest is %d now", ErrRewound, cursor, f.newest))
 				return

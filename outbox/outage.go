@@ -27,6 +27,7 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 			}
 			d.apply(t)
 			d.tell()
+			d.yield(ctx, time.Since(t.opened))
 			continue
 		}
 		d.putBack(t)

@@ -27,6 +27,8 @@ type turn struct {
 	replans []*lane // lanes whose plan an earlier clock may have made
 	shifts  []*lane // every lane, when the clock has jumped
 
+	opened time.Time // when the transaction had its lock
+
 	// What the transaction found; begun afresh if the writer runs it again.
 	jump     time.Duration
 	unmended []*lane // of the replans: there is more
@@ -130,6 +132,7 @@ func (d *Dispatcher) consider(o *outcome) {
 // run is the turn's transaction.
 func (t *turn) run(d *Dispatcher) Command {
 	return func(ctx context.Context, tx *Tx) error {
+		t.opened = time.Now()
 		t.cursor, t.arrivals, t.staged, t.claims, t.innocent = d.cursor, nil, nil, nil, nil
 		if err := t.tellTime(ctx, tx, d); err != nil {
 			return err

@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		"session-idle": 12 * time.Hour, "secret-overlap": 24 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
 		"lending-loan-period": 28 * 24 * time.Hour, "lending-overdue-grace": 24 * time.Hour, "lending-pickup-time": 7 * 24 * time.Hour,
 		"lending-shelf-window": 30 * 24 * time.Hour, "inbound-horizon": 30 * 24 * time.Hour,
-		"pull-wait": 30 * time.Second, "pull-lease-cap": time.Hour,
+		"pull-wait": 30 * time.Second, "foreign-pause": 50 * time.Millisecond, "pull-lease-cap": time.Hour,
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
-		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "alert-size-budget": 0.8,
+		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "foreign-share": 0.2, "alert-size-budget": 0.8,
 	}
 	for id, want := range durations {
 		if got := set.Duration(id); got != want {
