@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,34 +28,6 @@ import (
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/realtime"
 )
-
-// The names in a data folder.
-const (
-	DatabaseName = "posthorn.db"
-	KeyName      = "posthorn.key"
-	FilesName    = "files"
-	ReserveName  = "posthorn.reserve"
-)
-
-// Options say what appliance to open.
-type Options struct {
-	Build Build
-	// DataDir is the data folder; it is made when there is none. Required, unless DB is given.
-	DataDir string
-	// DB, unless empty, is a database that belongs to another program: messages are in it, everything else is in the data folder. Without
-	// it the data folder says whether it lies beside one.
-	DB string
-	// AcceptLostTail: the database may be behind its mark, as after a restore.
-	AcceptLostTail bool
-	// Config is what the operator decided.
-	Config Config
-	// NoDispatch leaves deliveries to another start: for a single command.
-	NoDispatch bool
-	// LockWait is how long to wait for another process that holds the folder.
-	LockWait time.Duration
-	// Logger defaults to silence.
-	Logger *slog.Logger
-}
 
 // Appliance is everything that works on one data folder. It holds the folder's lock until Close.
 type Appliance struct {
@@ -136,96 +107,6 @@ func Open(ctx context.Context, options Options) (_ *Appliance, err error) {
 	return a, nil
 }
 
-// openStore takes the lock, opens the database and brings the declarations into it.
-func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error) {
-	own := filepath.Join(a.options.DataDir, DatabaseName)
-	steps, err := outbox.Steps()
-	if err != nil {
-		return err
-	}
-	opt := store.Options{Path: own, Schema: a.options.Build.Schema, SchemaVersion: outbox.SchemaVersion, Steps: steps, Create: true, AcceptLostTail: a.options.AcceptLostTail, Writer: writerConfig(set),
-		Logger: a.logger}
-	if a.options.DB != "" {
-		if opt, err = a.guestOptions(opt); err != nil {
-			return err
-		}
-		if err := a.takeLock(ctx, opt.Path); err != nil {
-			return err
-		}
-	}
-	if err := a.takeLock(ctx, own); err != nil {
-		return err
-	}
-	if a.store, err = store.Open(ctx, opt); err != nil {
-		return err
-	}
-	if err := a.arrive(ctx); err != nil {
-		return err
-	}
-	a.declarations = &declarations{folder: records.OverlayDir(a.options.DataDir), overrides: a.options.Config.Settings, version: a.options.Build.Version,
-		readers: a.readers(), writer: a.store.Writer, logger: a.logger}
-	return a.declarations.declare(ctx, set)
-}
-
-func (a *Appliance) takeLock(ctx context.Context, path string) error {
-	lock, err := store.TakeLock(ctx, path, a.options.LockWait)
-	if err == nil {
-		a.locks = append(a.locks, lock)
-	}
-	return err
-}
-
-// openDelivery prepares the dispatcher and brings up the destinations.
-func (a *Appliance) openDelivery(ctx context.Context, set *records.Set) (err error) {
-	a.mediator = mediator.New(mediator.Config{Writer: a.store.Writer, Read: a.store.Read, KeepAnswers: set.Duration("idempotency-horizon"), UseCases: useCases()})
-	if a.metrics, err = metrics.New(); err != nil {
-		return err
-	}
-	a.dispatcher, err = outbox.NewDispatcher(outbox.Config{Writer: a.store.Writer, Read: a.store.Read, Logger: a.logger, Retry: retryPolicy(set),
-		LeaseGrace: set.Duration("lease-grace"), ClaimBatch: set.Int("claim-batch"), Poll: set.Duration("poll-interval"), Foreign: a.foreignPoll(set),
-		Breaker: breakerPolicy(set), BuildDate: a.options.Build.date(), Observe: a.live.Deliveries, ObserveLane: a.laneChanged,
-		Measure: a.metrics.Observe, Check: a.declarations.check})
-	if err != nil {
-		return fmt.Errorf("prepare delivery: %w", err)
-	}
-	if err := a.prepareKeeping(); err != nil {
-		return err
-	}
-	key, err := a.openKey(ctx)
-	if err != nil {
-		return err
-	}
-	files := filepath.Join(a.options.DataDir, FilesName)
-	if err := os.MkdirAll(files, 0o700); err != nil {
-		return fmt.Errorf("make folder for file destinations: %w", err)
-	}
-	a.destinations = destinations.New(destinations.Config{Mediator: a.mediator, Writer: a.store.Writer, Read: a.store.Read, Dispatcher: a.dispatcher,
-		Key: key, Egress: a.options.Config.policy, Files: append([]string{files}, a.options.Config.Files.Allow...), Defaults: destinationDefaults(set),
-		Version: a.options.Build.Version, Logger: a.logger, Observe: a.live.Destination})
-	return a.destinations.Restore(ctx)
-}
-
-// openKey reads the key that seals secrets. A folder without one gets one, but not when secrets are sealed already: a new key would make
-// them unreadable for good.
-func (a *Appliance) openKey(ctx context.Context) (*destinations.Key, error) {
-	path := filepath.Join(a.options.DataDir, KeyName)
-	key, err := destinations.LoadKey(path)
-	if !errors.Is(err, destinations.ErrNoKey) {
-		if info, statErr := os.Stat(path); statErr == nil && info.Mode().Perm()&0o077 != 0 {
-			a.logger.Warn("key file can be read by others", "path", path, "mode", info.Mode().Perm().String())
-		}
-		return key, err
-	}
-	sealed, sealedErr := destinations.Sealed(ctx, a.store.Read)
-	if sealedErr != nil {
-		return nil, sealedErr
-	}
-	if sealed > 0 {
-		return nil, fmt.Errorf("open the signing secrets of %d destinations: %w", sealed, err)
-	}
-	return destinations.CreateKey(path)
-}
-
 // Handler is the HTTP API. A request is served for the principal in its context, or by its API token.
 func (a *Appliance) Handler() http.Handler { return a.handler }
 
@@ -249,20 +130,6 @@ func (a *Appliance) Verify() {
 func (a *Appliance) Close(ctx context.Context) error {
 	a.closing.Do(func() { a.closed = a.close(ctx) })
 	return a.closed
-}
-
-// drain ends delivery: nothing more is claimed, and attempts that run may finish until ctx ends.
-func (a *Appliance) drain(ctx context.Context) {
-	if a.dispatcher == nil {
-		return
-	}
-	if a.destinations != nil {
-		a.destinations.EndLeases() // no consumer can be heard any more
-	}
-	// It fails only with the store, which tells of that itself.
-	if err := a.dispatcher.Stop(ctx); err != nil {
-		a.logger.Debug("delivery ended with the store", "error", err)
-	}
 }
 
 func (a *Appliance) close(ctx context.Context) error {

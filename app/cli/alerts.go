@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,18 +9,11 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/posthorn/posthorn/app/cli/client"
 )
 
 func alertsCommand(deps Deps) *cli.Command {
 	ask := func(c *cli.Context, method, path string, show func(*terminal, json.RawMessage) error) error {
-		if _, err := arguments(c, 0, 0); err != nil {
-			return err
-		}
-		return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-			return deps.exchange(ctx, c, posthorn, method, path, nil, show)
-		})
+		return deps.ask(c, 0, func([]string) (request, error) { return request{method, path, nil, show}, nil })
 	}
 	return &cli.Command{
 		Name:  "alerts",

@@ -16,7 +16,7 @@ posthorn-data in the current folder). When none runs they open the data folder t
 POSTHORN_URL) and POSTHORN_TOKEN reach a Posthorn elsewhere. Flags may stand anywhere; what follows -- is never a flag.
 
 Exit codes: 0 done · 1 refused or not reached · 2 wrong command line · 70 the storage failed · 73 another process holds
-the data folder · 74 the database has a newer schema · 75 the database is damaged · 130 interrupted.`
+the data folder · 74 the database has a newer schema · 75 the database is damaged or has lost commits · 130 interrupted.`
 
 // Run runs one command line, without the program's name, and returns the exit code. It never ends the process. The context's end stops
 // serve, demo and sink in good order.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/posthorn/posthorn/app/cli/client"
 )
 
 // indicators are what an operator watches, in total or for one handler.
@@ -52,11 +49,8 @@ func backlogCommand(deps Deps) *cli.Command {
 process, P50 and P99 are the durations of the latest, success is of the last five minutes.`,
 		Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
-			if _, err := arguments(c, 0, 0); err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, scoped(c, "/v1/backlog"), nil, showBacklog)
+			return deps.ask(c, 0, func([]string) (request, error) {
+				return request{http.MethodGet, scoped(c, "/v1/backlog"), nil, showBacklog}, nil
 			})
 		},
 	}

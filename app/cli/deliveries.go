@@ -61,20 +61,13 @@ func messagesResendCommand(deps Deps) *cli.Command {
 does nothing twice, and a handler inside Posthorn answers dispatched, suppressed.`,
 		Flags: clientFlags(reasonFlag(), &cli.StringFlag{Name: "handler", Usage: "only to this `HANDLER`"}),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			reason, err := reasonOf(c)
-			if err != nil {
-				return err
-			}
-			body := map[string]string{"reason": reason}
-			if handler := c.String("handler"); handler != "" {
-				body["handler"] = handler
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, "/v1/messages/"+url.PathEscape(given[0])+"/resend"), body, showResent)
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				reason, err := reasonOf(c)
+				body := map[string]string{"reason": reason}
+				if handler := c.String("handler"); handler != "" {
+					body["handler"] = handler
+				}
+				return request{http.MethodPost, scoped(c, "/v1/messages/"+url.PathEscape(given[0])+"/resend"), body, showResent}, err
 			})
 		},
 	}

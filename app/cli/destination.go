@@ -3,15 +3,12 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/posthorn/posthorn/app/cli/client"
 )
 
 // destinationsActCommand is pause or resume.
@@ -26,12 +23,8 @@ func destinationsActCommand(deps Deps, verb, usage string) *cli.Command {
 		ArgsUsage: "NAME",
 		Flags:     clientFlags(own...),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, destinationPath(given[0])+"/"+verb), pauseReason(c, verb), done(verb+"d", given[0]))
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				return request{http.MethodPost, scoped(c, destinationPath(given[0])+"/"+verb), pauseReason(c, verb), done(verb+"d", given[0])}, nil
 			})
 		},
 	}
@@ -61,16 +54,9 @@ func destinationsDeleteCommand(deps Deps) *cli.Command {
 		Description: "Its pending deliveries become dead letters of the class cancelled. It asks first, unless --yes is given.",
 		Flags:       clientFlags(&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask", DisableDefaultText: true}),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			question := fmt.Sprintf("Delete %s and cancel its pending deliveries?", given[0])
-			if err := deps.confirm(c, question); err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodDelete, scoped(c, destinationPath(given[0])), nil, showDeleted)
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				question := fmt.Sprintf("Delete %s and cancel its pending deliveries?", given[0])
+				return request{http.MethodDelete, scoped(c, destinationPath(given[0])), nil, showDeleted}, deps.confirm(c, question)
 			})
 		},
 	}

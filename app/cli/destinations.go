@@ -112,22 +112,6 @@ func destinationBody(c *cli.Context, name string) (map[string]any, error) {
 	return body, nil
 }
 
-// exchange makes one request and shows its answer: as JSON, or by show.
-func (d Deps) exchange(ctx context.Context, c *cli.Context, posthorn *client.Client, method, path string, body any, show func(*terminal, json.RawMessage) error) error {
-	var answer json.RawMessage
-	if err := posthorn.Do(ctx, method, path, body, &answer); err != nil {
-		return err
-	}
-	out := d.terminal(c)
-	if out.json {
-		if len(answer) == 0 {
-			answer = json.RawMessage("{}")
-		}
-		return out.value(answer)
-	}
-	return show(out, answer)
-}
-
 // showSecret shows a destination with the secret that it has just been given.
 func showSecret(what string) func(*terminal, json.RawMessage) error {
 	return func(out *terminal, answer json.RawMessage) error {
@@ -210,12 +194,8 @@ func destinationsShowCommand(deps Deps) *cli.Command {
 		ArgsUsage: "NAME",
 		Flags:     clientFlags(),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, scoped(c, destinationPath(given[0])), nil, showFields)
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				return request{http.MethodGet, scoped(c, destinationPath(given[0])), nil, showFields}, nil
 			})
 		},
 	}

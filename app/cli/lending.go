@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/posthorn/posthorn/app/cli/client"
 )
 
 func lendingCommand(deps Deps) *cli.Command {
@@ -52,7 +49,7 @@ type loan struct {
 }
 
 // lendingActCommand is a command whose arguments are all that it sends.
-func lendingActCommand(deps Deps, name, wants, usage string, request func([]string) (string, any), show func(*terminal, json.RawMessage) error) *cli.Command {
+func lendingActCommand(deps Deps, name, wants, usage string, of func([]string) (string, any), show func(*terminal, json.RawMessage) error) *cli.Command {
 	count := 0
 	for _, r := range wants {
 		if r == ' ' {
@@ -65,13 +62,9 @@ func lendingActCommand(deps Deps, name, wants, usage string, request func([]stri
 	return &cli.Command{
 		Name: name, Usage: usage, ArgsUsage: wants, Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, count, count)
-			if err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				path, body := request(given)
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, path), body, show)
+			return deps.ask(c, count, func(given []string) (request, error) {
+				path, body := of(given)
+				return request{http.MethodPost, scoped(c, path), body, show}, nil
 			})
 		},
 	}
@@ -81,11 +74,8 @@ func lendingLoansCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name: "loans", Usage: "List the open loans, the one that is due first, first", Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
-			if _, err := arguments(c, 0, 0); err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, scoped(c, "/v1/lending/loans"), nil, showLoans)
+			return deps.ask(c, 0, func([]string) (request, error) {
+				return request{http.MethodGet, scoped(c, "/v1/lending/loans"), nil, showLoans}, nil
 			})
 		},
 	}

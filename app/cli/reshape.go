@@ -86,16 +86,12 @@ func destinationsRotateCommand(deps Deps) *cli.Command {
 		Description: "Deliveries are signed by the old one too for a while, so that the receiver can change over when it likes.",
 		Flags:       clientFlags(&cli.DurationFlag{Name: "overlap", Usage: "how `LONG` the old secret signs beside the new one", DefaultText: "a setting"}),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			var body any
-			if c.IsSet("overlap") {
-				body = map[string]string{"overlap": c.Duration("overlap").String()}
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, destinationPath(given[0])+"/rotate-secret"), body, showSecret("rotated"))
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				var body any
+				if c.IsSet("overlap") {
+					body = map[string]string{"overlap": c.Duration("overlap").String()}
+				}
+				return request{http.MethodPost, scoped(c, destinationPath(given[0])+"/rotate-secret"), body, showSecret("rotated")}, nil
 			})
 		},
 	}

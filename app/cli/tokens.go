@@ -83,12 +83,7 @@ func tokensListCommand(deps Deps) *cli.Command {
 		Usage: "List the API tokens",
 		Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
-			if _, err := arguments(c, 0, 0); err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodGet, "/v1/tokens", nil, showTokens)
-			})
+			return deps.ask(c, 0, func([]string) (request, error) { return request{http.MethodGet, "/v1/tokens", nil, showTokens}, nil })
 		},
 	}
 }
@@ -127,16 +122,8 @@ func tokensRevokeCommand(deps Deps) *cli.Command {
 		ArgsUsage: "ID|NAME",
 		Flags:     clientFlags(),
 		Action: func(c *cli.Context) error {
-			given, err := arguments(c, 1, 1)
-			if err != nil {
-				return err
-			}
-			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodDelete, "/v1/tokens/"+url.PathEscape(given[0]), nil,
-					func(out *terminal, _ json.RawMessage) error {
-						out.printf("%s  %s\n", out.paint.green("revoked"), clean(given[0]))
-						return nil
-					})
+			return deps.ask(c, 1, func(given []string) (request, error) {
+				return request{http.MethodDelete, "/v1/tokens/" + url.PathEscape(given[0]), nil, done("revoked", given[0])}, nil
 			})
 		},
 	}
