@@ -79,7 +79,8 @@ chaos: chaosneeds ## Prove delivery under kills, power cuts and every fault that
 chaos-long: chaosneeds ## The same for hours
 	go run ./app/chaos --profile long
 
-mutants: chaosneeds ## Run each seeded bug against the faults that should catch it
+mutants: chaosneeds ## Break the code in one place at a time, and see the test or the fault that should catch it do so
+	go run ./app/mutants/run
 	go run ./app/chaos --mutants
 
 # What only root can use is installed for root only; without it the faults that need it are reported as not run.

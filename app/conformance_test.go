@@ -5,8 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/posthorn/posthorn/app/mutants"
+	"github.com/posthorn/posthorn/app/records"
 )
 
 const provisions = 56
@@ -60,4 +64,18 @@ func declares(t *testing.T, dir, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestMutationsAreOfNamedTests: what a mutation has to fail is one of the tests that the table names for its provision.
+func TestMutationsAreOfNamedTests(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]string{}
+	for _, p := range records.Conformance() {
+		shown[p.Provision] = p.Tests
+	}
+	for _, m := range mutants.Table {
+		if !slices.Contains(shown[m.Provision], m.Test) {
+			t.Errorf("%s: %s does not name %s", m.Name, m.Provision, m.Test)
+		}
+	}
 }

@@ -35,7 +35,7 @@ func TestRetriesBackOffAndEndAtTheBound(t *testing.T) {
 			want = min(2*want, time.Hour)
 		}
 		row := b.rows(t)[0]
-		if row.State != "dead-letter" || row.Class.String != "failed" || row.Charged != 12 {
+		if row.State != "dead-letter" || row.Class.String != "failed" || row.Charged != 12 || row.LastError.String != "no" || !row.Completed.Valid {
 			t.Errorf("row %+v", row)
 		}
 		_ = d.Stop(context.Background())

@@ -185,3 +185,20 @@ func TestClass(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEventSaysHowItIsDelivered takes away one by one what a delivery specification has to say (P3).
+func TestAnEventSaysHowItIsDelivered(t *testing.T) {
+	t.Parallel()
+	whole := eventText(`fields: {"*": internal}`)
+	for _, field := range []string{"direction", "trust", "guarantee", "boundary", "duplicates", "retry_horizon", "runbook"} {
+		var lines []string
+		for line := range strings.Lines(whole) {
+			if !strings.HasPrefix(line, field+":") {
+				lines = append(lines, line)
+			}
+		}
+		if _, err := load(t, map[string]string{eventFile: strings.Join(lines, "")}); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("without %s: %v", field, err)
+		}
+	}
+}
