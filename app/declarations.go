@@ -130,18 +130,15 @@ func (d *declarations) watch(ctx context.Context, again <-chan os.Signal) {
 func fingerprint(folder string) uint64 {
 	sum := fnv.New64a()
 	_ = fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			fmt.Fprintln(sum, path, err)
-			return nil
+		case !entry.IsDir():
+			if info, err := entry.Info(); err == nil {
+				fmt.Fprintln(sum, path, info.Size(), info.ModTime().UnixNano())
+			}
 		}
-		info, err := entry.Info()
-		if err != nil || entry.IsDir() {
-			return nil
-		}
-		fmt.Fprintln(sum, path, info.Size(), info.ModTime().UnixNano())
 		return nil
 	})
 	return sum.Sum64()

@@ -148,7 +148,7 @@ func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.vacancy(revoked, s.Principal); err != nil {
-		if err != errRevoked {
+		if !errors.Is(err, errRevoked) {
 			h.refused[err.Error()]++
 		}
 		return nil, err

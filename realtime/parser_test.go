@@ -177,7 +177,7 @@ func FuzzParser(f *testing.F) {
 		if !reflect.DeepEqual(whole, pieces) {
 			t.Fatalf("how the bytes arrive matters:\n%+v\n%+v", whole, pieces)
 		}
-		if whole.err != io.EOF {
+		if !errors.Is(whole.err, io.EOF) {
 			t.Fatalf("ended with %v", whole.err)
 		}
 		// What was read, written by the rules, reads the same.

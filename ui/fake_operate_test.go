@@ -15,7 +15,6 @@ type operated struct {
 	audit    []map[string]any // the newest first
 	failNext bool             // the next part of a bulk replay breaks off
 	backfill map[string]any
-	pauses   []string
 	slice    int // dead letters that one part of a bulk replay does; 0: all
 }
 

@@ -18,6 +18,7 @@ type readers struct {
 	Reads   []TypeVersion `json:"reads"`
 }
 
+// TypeVersion is a version of a message type.
 type TypeVersion struct {
 	Kind          outbox.Kind `json:"kind" enum:"integration-event,journey-step,provider-effect"`
 	Type          string      `json:"type"`

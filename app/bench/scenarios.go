@@ -225,7 +225,7 @@ func latency(quantile float64) func(context.Context, string, time.Duration) (flo
 
 // receiver accepts everything.
 func receiver(received *atomic.Int64) *httptest.Server {
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		received.Add(1)
 		w.WriteHeader(http.StatusNoContent)
 	}))

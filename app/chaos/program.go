@@ -125,7 +125,7 @@ func (p *program) await(ctx context.Context, limit time.Duration) error {
 			return nil
 		}
 		if p.gone() {
-			return fmt.Errorf("%w: exit %d (%v): %s", errNotReady, p.exitCode(), p.exited, p.log.last(4))
+			return fmt.Errorf("%w: exit %d (%s): %s", errNotReady, p.exitCode(), fmt.Sprint(p.exited), p.log.last(4))
 		}
 		time.Sleep(3 * time.Millisecond)
 	}

@@ -42,13 +42,13 @@ connection, or Posthorn, was gone. Ctrl-C ends it.`,
 					}
 				}
 				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[string]string{}}
-				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
+				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(_ error, wait time.Duration) {
 					fmt.Fprintf(deps.Err, "connection lost, trying again in %s\n", wait.Round(100*time.Millisecond))
 				})
-				switch {
-				case ctx.Err() != nil:
-					return nil
-				case errors.Is(err, client.ErrNotRunning):
+				if ctx.Err() != nil {
+					err = nil // it was told to end
+				}
+				if errors.Is(err, client.ErrNotRunning) {
 					return &Failure{Code: ExitFailed, Sentence: err.Error(), Advice: "start one with posthorn serve, or posthorn demo"}
 				}
 				return err

@@ -37,7 +37,6 @@ type Plan struct {
 	Missing []string
 
 	options Options
-	name    string
 	db      *sql.DB
 	lock    *store.Lock
 }

@@ -17,7 +17,7 @@ import (
 // scene is an appliance in the middle of a day: destinations that flow, fail, wait and are paused, with traffic that goes on.
 type scene struct {
 	*program
-	failed, retried, done string // ids of messages with a story
+	failed, done string // ids of messages with a story
 }
 
 func newScene(t *testing.T) *scene {

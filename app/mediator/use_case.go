@@ -79,7 +79,7 @@ func Check(set *records.Set, useCases []UseCase) error {
 			if !slices.ContainsFunc(r.Steps, func(s records.Step) bool { return s.ID == u.Step }) {
 				differ("the journey's record has no such step")
 			}
-		default:
+		case *records.Convention, *records.IntegrationEvent, *records.Job, *records.Notification, *records.Runbook, *records.Setting:
 			differ("its record is none of a use case, a reaction or a journey")
 		}
 		for _, event := range u.Emits {

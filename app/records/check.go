@@ -15,11 +15,11 @@ func (s *Set) Check() error {
 					Hint: fmt.Sprintf("write %s.md or name another record", reference.to)})
 			}
 		}
-		switch record := record.(type) {
-		case *Setting:
-			problems = append(problems, s.checkOrder(record)...)
-		case *UseCase:
-			problems = append(problems, s.checkAlerts(record)...)
+		if setting, ok := record.(*Setting); ok {
+			problems = append(problems, s.checkOrder(setting)...)
+		}
+		if useCase, ok := record.(*UseCase); ok {
+			problems = append(problems, s.checkAlerts(useCase)...)
 		}
 	}
 	return problems.orNil()

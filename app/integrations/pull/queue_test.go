@@ -109,7 +109,7 @@ func TestALeaseEndsUnlessItIsExtended(t *testing.T) {
 		handed := <-got
 		time.Sleep(9 * time.Second)
 		expires, err := b.Extend(handed[0].ID, 7)
-		if err != nil || expires.Sub(time.Now()) < 9*time.Second {
+		if err != nil || time.Until(expires) < 9*time.Second {
 			t.Fatalf("extended to %s: %v", expires, err)
 		}
 		time.Sleep(2 * time.Second)
