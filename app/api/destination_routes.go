@@ -13,7 +13,7 @@ type destinationBody struct {
 	Name        string   `json:"name" pattern:"^[a-z][a-z0-9-]{0,62}$" example:"shop"`
 	Kind        string   `json:"kind" enum:"webhook,file,pull"`
 	URL         string   `json:"url,omitempty" doc:"webhook: where deliveries are posted"`
-	Path        string   `json:"path,omitempty" doc:"file: an absolute path in a folder that the configuration allows"`
+	Path        string   `json:"path,omitempty" doc:"file: its path, in a folder that the configuration allows; a relative one lies in the folder files of the data folder"`
 	Types       []string `json:"types" doc:"the event types that it gets; * stands for any characters" minItems:"1"`
 	Concurrency *int     `json:"concurrency,omitempty" minimum:"1" doc:"deliveries at once"`
 	Rate        float64  `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"attempts a second at the most; 0: the setting's"`

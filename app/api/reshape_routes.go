@@ -11,7 +11,7 @@ import (
 // changeBody holds what a destination gets anew.
 type changeBody struct {
 	URL         *string             `json:"url,omitempty" doc:"webhook: where deliveries are posted, pending ones too"`
-	Path        *string             `json:"path,omitempty" doc:"file: an absolute path in a folder that the configuration allows"`
+	Path        *string             `json:"path,omitempty" doc:"file: its path, in a folder that the configuration allows; a relative one lies in the folder files of the data folder"`
 	Types       []string            `json:"types,omitempty" doc:"the event types that it gets of what is staged from now on" minItems:"1"`
 	Concurrency *int                `json:"concurrency,omitempty" minimum:"0" doc:"deliveries at once; 0: the setting's"`
 	Rate        *float64            `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"attempts a second at the most; 0: the setting's"`

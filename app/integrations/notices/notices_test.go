@@ -110,3 +110,24 @@ func TestWithoutAProviderNoticesAreWrittenDown(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
+
+// TestALineAfterATornOneIsWhole begins with what a crash leaves: half a line, whose notice comes again.
+func TestALineAfterATornOneIsWhole(t *testing.T) {
+	t.Parallel()
+	p := provider(t, "")
+	if err := os.WriteFile(p.config.File, []byte(`{"key":"m-`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Deliver(t.Context(), delivery(pickup)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(p.config.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "\n")
+	var read Request
+	if err := json.Unmarshal([]byte(last), &read); err != nil || read.Key != "m-1" {
+		t.Errorf("%v: the line after the torn one is not whole: %q", err, text)
+	}
+}

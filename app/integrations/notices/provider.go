@@ -127,13 +127,31 @@ func judge(status int) error {
 func (p *Provider) append(body []byte) error {
 	p.file.Lock()
 	defer p.file.Unlock()
-	file, err := os.OpenFile(p.config.File, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(p.config.File, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err == nil {
-		_, err = file.Write(append(body, '\n'))
-		err = errors.Join(err, file.Sync(), file.Close())
+		err = errors.Join(writeLine(file, body), file.Close())
 	}
 	if err != nil {
 		return &outbox.Failure{Class: outbox.Unreachable, Err: errors.New("the file of notices cannot be written")}
 	}
 	return nil
+}
+
+// writeLine appends a line of its own, also after one that a crash or a full disk has torn, which would spoil it.
+func writeLine(file *os.File, line []byte) error {
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	line = append(line, '\n')
+	if last := make([]byte, 1); end > 0 {
+		if _, err := file.ReadAt(last, end-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	_, err = file.Write(line)
+	return errors.Join(err, file.Sync())
 }
