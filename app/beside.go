@@ -17,6 +17,20 @@ const besideName = "beside"
 // errFolder: a data folder and a database do not belong together.
 var errFolder = errors.New("the data folder belongs elsewhere")
 
+// errOwnOnly: the configuration asks for what needs tables that are in files of our own only.
+var errOwnOnly = errors.New("beside another program's database there is none of it")
+
+// judgeBeside refuses a configuration that would quietly have no effect.
+func (c Config) judgeBeside() error {
+	switch {
+	case c.Lending:
+		return fmt.Errorf("lending: %w", errOwnOnly)
+	case len(c.Inbound) > 0:
+		return fmt.Errorf("inbound: %w", errOwnOnly)
+	}
+	return nil
+}
+
 // DataDirOf is the data folder of another program's database, where none is named.
 func DataDirOf(db string) string { return db + ".posthorn" }
 
@@ -45,6 +59,9 @@ func (o *Options) settle() (err error) {
 		if _, err := os.Stat(filepath.Join(o.DataDir, DatabaseName)); err == nil {
 			return fmt.Errorf("%w: %s holds messages of its own", errFolder, o.DataDir)
 		}
+	}
+	if o.DB != "" {
+		return o.Config.judgeBeside()
 	}
 	return nil
 }
