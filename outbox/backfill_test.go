@@ -21,10 +21,10 @@ func TestBackfillGivesThePastInOrder(t *testing.T) {
 	b := newBed(t, "thing-done")
 	var first, second recorder
 	d := b.dispatcher(t, Config{Poll: time.Hour}, handler("first", "*", &first))
-	const past, recent = 600, 30
+	const past, recent = 2*backfillMessages + 10, 30
 	ordered := func(i int) Message {
 		m := event(i)
-		m.OrderingKey = fmt.Sprintf("k%d", i%3)
+		m.OrderingKey = fmt.Sprintf("k%d", i%30)
 		return m
 	}
 	b.do(t, func(ctx context.Context, tx *Tx) error {

@@ -69,10 +69,7 @@ func TestRetentionByAgeAndCount(t *testing.T) {
 		}
 		stage("dead")
 		stage("waiting")
-		for i := range 1200 {
-			m := event(i)
-			b.stage(t, m)
-		}
+		b.stage(t, events(0, 1200)...)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := round(); n != 200 {
