@@ -579,7 +579,7 @@ func TestOperatorSimulation(t *testing.T) {
 				acts:  map[string]int{}, held: map[HandlerName]bool{}, running: map[string]bool{}, latest: map[string]int64{},
 			}
 			s.open()
-			for range rapid.IntRange(5, 16).Draw(rt, "steps") {
+			for range rapid.IntRange(5, 25).Draw(rt, "steps") {
 				s.step()
 				s.check()
 			}

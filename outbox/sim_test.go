@@ -122,7 +122,7 @@ func TestSimulation(t *testing.T) {
 		}
 		open()
 		n := 0
-		for range rapid.IntRange(5, 16).Draw(rt, "steps") {
+		for range rapid.IntRange(5, 25).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
 			case 0:
 				d.crash()
