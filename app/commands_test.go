@@ -19,7 +19,7 @@ import (
 )
 
 // named is a command line in a text: the program's name, then words that could be commands, arguments and flags.
-var named = regexp.MustCompile("\\bposthorn((?: +(?:--[a-z-]+|[A-Za-z][A-Za-z./-]*|'[^']*'|[0-9]+|<[a-z]+>))+)")
+var named = regexp.MustCompile(`\bposthorn((?: +(?:--[a-z-]+|[A-Za-z][A-Za-z./-]*|'[^']*'|[0-9]+|<[a-z]+>))+)`)
 
 // prose are the words that follow the program's name where no command is meant.
 var prose = []string{"COMMAND", "is", "mark", "to", "unless", "with"}

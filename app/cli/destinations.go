@@ -66,7 +66,7 @@ so must the folder of a file destination, unless it is the folder files in the d
 		Flags: clientFlags(bounding(
 			&cli.StringFlag{Name: "kind", Usage: "webhook, file or pull", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
-			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
+			&cli.PathFlag{Name: "file", Aliases: []string{"path"}, Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},
 		)...),
 		Action: func(c *cli.Context) error {

@@ -55,7 +55,7 @@ func messagesListCommand(deps Deps) *cli.Command {
 			&cli.StringFlag{Name: "handler", Usage: "only those with a delivery for this `HANDLER`"},
 			&cli.StringFlag{Name: "from", Usage: "only those that occurred at this `TIME` or later: RFC 3339, or a time ago, like 2h"},
 			&cli.StringFlag{Name: "to", Usage: "only those that occurred before this `TIME`"},
-			&cli.StringFlag{Name: "text", Usage: "only those whose id or error contains this `TEXT`"},
+			&cli.StringFlag{Name: "text", Aliases: []string{"q"}, Usage: "only those whose id or error contains this `TEXT`"},
 			&cli.IntFlag{Name: "limit", Usage: "at most this `NUMBER`", Value: 50},
 			&cli.StringFlag{Name: "cursor", Usage: "go on at this `CURSOR`, which the page before named"},
 		),

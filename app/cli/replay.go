@@ -67,7 +67,7 @@ A replay that is cut short has replayed what it had said; the same command does 
 			&cli.StringFlag{Name: "handler", Usage: "only those for this `HANDLER`"},
 			&cli.StringFlag{Name: "type", Usage: "only those of this `TYPE`; a pattern, such as 'order-*', is quoted for the shell"},
 			&cli.StringFlag{Name: "class", Usage: "only those of this failure `CLASS`: rejected, failed, gone, expired, cancelled, skipped …"},
-			&cli.StringFlag{Name: "text", Usage: "only those whose message id or error contains this `TEXT`"},
+			&cli.StringFlag{Name: "text", Aliases: []string{"q"}, Usage: "only those whose message id or error contains this `TEXT`"},
 			&cli.StringFlag{Name: "from", Usage: "only messages that occurred at this `TIME` or later: RFC 3339, or a time ago, like 2h"},
 			&cli.StringFlag{Name: "to", Usage: "only messages that occurred before this `TIME`"},
 			&cli.StringFlag{Name: "failed-from", Usage: "only those given up at this `TIME` or later"},

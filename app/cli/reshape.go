@@ -20,7 +20,7 @@ func destinationsChangeCommand(deps Deps) *cli.Command {
 posthorn destinations backfill gives it the past. A concurrency, rate or timeout of 0 follows the setting again.`,
 		Flags: clientFlags(bounding(
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
-			&cli.PathFlag{Name: "file", Usage: "the `FILE` that gets a JSON line for each message"},
+			&cli.PathFlag{Name: "file", Aliases: []string{"path"}, Usage: "the `FILE` that gets a JSON line for each message"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS`"},
 		)...),
 		Action: func(c *cli.Context) error {

@@ -52,8 +52,8 @@ Use it for a fact that has no transaction of its own. A program that changes its
 POST /v1/transactions instead: between two commits a crash would lose the message.`,
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "id", Usage: "the message's own `ID`, [A-Za-z0-9_-], at most 64"},
-			&cli.StringFlag{Name: "key", Usage: "deliver strictly in order with all messages of this ordering `KEY`"},
-			&cli.StringFlag{Name: "at", Usage: "deliver not before this `TIME`: RFC 3339, or from now, like 10m"},
+			&cli.StringFlag{Name: "key", Aliases: []string{"ordering-key"}, Usage: "deliver strictly in order with all messages of this ordering `KEY`"},
+			&cli.StringFlag{Name: "at", Aliases: []string{"deliver-at"}, Usage: "deliver not before this `TIME`: RFC 3339, or from now, like 10m"},
 			&cli.IntFlag{Name: "schema-version", Usage: "the schema `VERSION` of the payload", Value: 1},
 			&cli.StringFlag{Name: "content-type", Usage: "the media `TYPE` of the payload", Value: jsonType},
 		),

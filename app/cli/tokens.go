@@ -41,7 +41,7 @@ func tokensCreateCommand(deps Deps) *cli.Command {
 		Flags: clientFlags(
 			&cli.StringFlag{Name: "role", Usage: "what it may do: viewer, operator or admin", Value: "viewer"},
 			&cli.StringFlag{Name: "name", Usage: "what audit rows call whoever uses it (default: made up)"},
-			&cli.StringFlag{Name: "expires", Usage: "stop accepting it at this `TIME`: RFC 3339, or from now, like 720h"},
+			&cli.StringFlag{Name: "expires", Aliases: []string{"expires-at"}, Usage: "stop accepting it at this `TIME`: RFC 3339, or from now, like 720h"},
 		),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
