@@ -134,6 +134,7 @@ func (b *bed) randomFor(number int) *rand.Rand {
 type options struct {
 	destinations []destination
 	workers      int
+	pace         time.Duration // between two commands of a worker: where the fault takes its time, what is sent meanwhile has to be delivered too
 	bound        int
 	settings     string // more lines of the configuration's settings
 	image        bool
@@ -175,6 +176,7 @@ func newBed(ctx context.Context, m *machine, name string, o options) (_ *bed, er
 		return nil, err
 	}
 	b.load = newLoad(b, o.workers)
+	b.load.pace = o.pace
 	b.program.env = append(b.program.env, o.env...)
 	b.program.begin = o.start
 	if o.beside {

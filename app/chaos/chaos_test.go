@@ -331,3 +331,17 @@ func TestTheApplicationsJournalIsRead(t *testing.T) {
 		t.Errorf("the rest of the line: committed %d, %v", committed, err)
 	}
 }
+
+// TestTheFirstAcceptanceCounts: a stale attempt that is answered after the one that replaced it delays nothing.
+func TestTheFirstAcceptanceCounts(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	stale := &arrival{Status: 200, Began: began, Answered: began.Add(150 * time.Millisecond)}
+	second := &arrival{Status: 200, Began: began.Add(100 * time.Millisecond), Answered: began.Add(101 * time.Millisecond)}
+	if at, ever := (&trail{arrivals: []*arrival{stale, second}}).accepted(); !ever || !at.Equal(second.Answered) {
+		t.Errorf("accepted %v after %s", ever, at.Sub(began))
+	}
+	if _, ever := (&trail{arrivals: []*arrival{{Status: 500, Began: began}}}).accepted(); ever {
+		t.Error("a failure is an acceptance")
+	}
+}

@@ -310,6 +310,16 @@ func (b *bed) checkBackoff(name string, d *row, t *trail) {
 	}
 }
 
+// accepted is when a message was first accepted. An attempt that has outlived its lease may be answered later than the one after it.
+func (t *trail) accepted() (at time.Time, ever bool) {
+	for _, a := range t.arrivals {
+		if (a.Status == 200 || a.Misdeed == informational) && (!ever || a.Answered.Before(at)) {
+			at, ever = a.Answered, true
+		}
+	}
+	return at, ever
+}
+
 // checkOrder: a message of an ordering key does not leave before the one in front of it was accepted.
 func (b *bed) checkOrder(trails map[string]*trail) {
 	b.ledger.mu.Lock()
@@ -339,8 +349,7 @@ func (b *bed) checkOrder(trails map[string]*trail) {
 				b.violate("order", "%s: %s arrived, %s before it never did", name, m.name(), queue[i].name())
 				continue
 			}
-			accepted := slices.IndexFunc(front.arrivals, func(a *arrival) bool { return a.Status == 200 || a.Misdeed == informational })
-			if accepted < 0 || here.arrivals[0].Began.Before(front.arrivals[accepted].Answered) {
+			if accepted, ever := front.accepted(); !ever || here.arrivals[0].Began.Before(accepted) {
 				b.violate("order", "%s: %s arrived before %s was accepted", name, m.name(), queue[i].name())
 			}
 		}

@@ -19,8 +19,8 @@ import (
 
 func fileFaults() []fault {
 	return []fault{
-		{name: "unlink", about: "the database is unlinked while it runs: exit 70", cycles: [3]int{1, 3, 30}, seconds: 10, cycle: loseFile(false)},
-		{name: "replace", about: "the database is replaced while it runs: exit 70", cycles: [3]int{1, 3, 30}, seconds: 9, cycle: loseFile(true)},
+		{name: "unlink", about: "the database is unlinked while it runs: exit 70", cycles: [3]int{1, 3, 30}, seconds: 10, bed: options{pace: 3 * time.Millisecond}, cycle: loseFile(false)},
+		{name: "replace", about: "the database is replaced while it runs: exit 70", cycles: [3]int{1, 3, 30}, seconds: 9, bed: options{pace: 3 * time.Millisecond}, cycle: loseFile(true)},
 		{name: "shm-truncated", about: "the shared-memory file is cut while it runs", cycles: [3]int{0, 4, 40}, seconds: 7, cycle: cutSharedMemory},
 		{name: "wal-lost", about: "the WAL loses its end while nothing runs: exit 75", cycles: [3]int{1, 4, 40}, seconds: 8, cycle: loseTail},
 		{name: "flipped-bits", about: "bits of stored payloads flip: never sent", cycles: [3]int{1, 4, 40}, seconds: 7, cycle: flipBits},

@@ -86,6 +86,35 @@ func (i *injection) stop() {
 	}
 }
 
+// release detaches while the program stands still: a call that strace had begun to make fail would otherwise end with an error that nobody chose.
+func (i *injection) release(p *program) {
+	p.signal(syscall.SIGSTOP)
+	for calm, tries := 0, 0; calm < 5 && tries < 400 && !p.gone(); tries++ {
+		time.Sleep(5 * time.Millisecond)
+		if calm++; !still(p.pid()) {
+			calm = 0
+		}
+	}
+	i.stop()
+	p.signal(syscall.SIGCONT)
+}
+
+// still says whether every thread of a process is stopped.
+func still(pid int) bool {
+	threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "stat"))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if err == nil && !strings.HasPrefix(rest, "T") && !strings.HasPrefix(rest, "t") {
+			return false
+		}
+	}
+	return true
+}
+
 // fired counts the system calls that were interfered with, and tells when the first was.
 func (i *injection) fired() (count int, first time.Time) {
 	text, err := os.ReadFile(i.path)

@@ -20,8 +20,8 @@ func killFaults() []fault {
 		{name: "kill-connect", about: "SIGKILL at the n-th connect", needs: []need{needTrace}, cycles: [3]int{2, 15, 100}, seconds: 10, cycle: killAt("connect", 3)},
 		{name: "kill-slow-disk", about: "SIGKILL while each fsync takes 25 ms", needs: []need{needTrace}, cycles: [3]int{4, 10, 100}, seconds: 9, cycle: killSlow},
 		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 2, 20}, seconds: 20,
-			bed: options{bound: poisonBound}, cycle: killByMessage},
-		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, seconds: 20, bed: options{destinations: crowd()}, cycle: killCrowd, unfinished: true},
+			bed: options{bound: poisonBound, pace: 5 * time.Millisecond}, cycle: killByMessage},
+		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, seconds: 20, bed: options{destinations: crowd(), pace: 20 * time.Millisecond}, cycle: killCrowd, unfinished: true},
 	}
 }
 

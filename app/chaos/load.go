@@ -36,7 +36,8 @@ const (
 type load struct {
 	bed     *bed
 	workers []*worker
-	fat     atomic.Int64 // how much larger a payload is than it need be
+	fat     atomic.Int64  // how much larger a payload is than it need be
+	pace    time.Duration // between two commands of a worker
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -59,7 +60,9 @@ func (l *load) start(ctx context.Context) {
 	for _, w := range l.workers {
 		l.running.Go(func() {
 			for ctx.Err() == nil && w.step() {
-				runtime.Gosched()
+				if runtime.Gosched(); l.pace > 0 {
+					time.Sleep(l.pace)
+				}
 			}
 		})
 	}
