@@ -17,6 +17,9 @@ func (a *Appliance) prepareKeeping() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.metrics.PublishLive(a.hub.Stats); err != nil {
+		return err
+	}
 	return a.metrics.Publish(metrics.Config{Dispatcher: a.dispatcher, Writer: a.store.Writer, Usage: a.keeper.Usage, Alerts: a.eachAlert})
 }
 

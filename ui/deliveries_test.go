@@ -19,7 +19,7 @@ func TestDeliveryActions(t *testing.T) {
 	tb.expect("422", "409")
 	tb.shows("Dead letter: rejected")
 	offered := `[...document.querySelectorAll(".delivery-actions button")].map((e) => e.firstChild.textContent).join(" ")`
-	if got := eval[string](tb, offered); got != "Send again … Replay … Skip …" {
+	if got := eval[string](tb, offered); got != "Replay … Skip … Send again …" {
 		t.Errorf("offered for a dispatched and a dead delivery: %s", got)
 	}
 	tb.shows("holds back the later messages")
@@ -37,7 +37,7 @@ func TestDeliveryActions(t *testing.T) {
 	tb.shows("Replayed: it is pending again.")
 	tb.shows("Replayed by token:laptop")
 	tb.shows("in answer to rejected: target answered 422 Unprocessable Entity")
-	if got := eval[string](tb, offered); got != "Send again … Cancel …" {
+	if got := eval[string](tb, offered); got != "Cancel … Send again …" {
 		t.Errorf("offered after the replay: %s", got)
 	}
 	tb.shot("replayed-light-desk")
@@ -204,6 +204,43 @@ func TestAccess(t *testing.T) {
 	if eval[string](tb, `document.querySelector(".audit .id").getAttribute("href")`) != "/messages/"+a.messages[4].view["id"].(string) {
 		t.Error("an entry does not lead to its message")
 	}
+	tb.clean()
+}
+
+// TestConnections: an administrator sees who listens and how far behind, and closes a user's streams with a reason; others are not shown any of it.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	a.fill()
+	b := newBrowser(t)
+	tb := b.open(a, "/access")
+	tb.shows("Ends by itself")
+	if a.count("GET /v1/connections") > 0 {
+		t.Error("an operator's console asks who listens")
+	}
+	a.set(func() { a.role = "admin" })
+	tb.goTo("/access")
+	tb.shows("90,210")
+	tb.shows("7.2 s")
+	tb.shows("and 1 more")
+	tb.shows("life span 3")
+	tb.accessible("live connections")
+	tb.shot("access-admin-light-desk")
+	tb.do(chromedp.EmulateViewport(390, 900))
+	if tb.over() > 0 {
+		t.Error("the connections reach over the edge of a phone")
+	}
+	tb.shot("access-admin-light-phone")
+	tb.click(`[aria-label="Disconnect main/token:kiosk"]`)
+	tb.shows("comes back by themselves")
+	tb.write("dialog input", "the shop closes")
+	tb.click("dialog .danger")
+	tb.shows("1 stream was closed.")
+	a.set(func() {
+		if len(a.disconnected) != 1 || a.disconnected[0] != "main/token:kiosk: the shop closes" {
+			t.Errorf("disconnected %q", a.disconnected)
+		}
+	})
 	tb.clean()
 }
 

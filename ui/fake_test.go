@@ -21,6 +21,7 @@ type appliance struct {
 	mu           sync.Mutex
 	signedIn     bool
 	role         string
+	disconnected []string // who was, and why
 	setups       map[string]bool
 	messages     []*fakeMessage // the newest first
 	payloads     map[string]fakePayload
@@ -65,6 +66,10 @@ func newAppliance(t *testing.T) *appliance {
 	mux.HandleFunc("POST /v1/session", a.openSession)
 	mux.HandleFunc("DELETE /v1/session", a.closeSession)
 	mux.HandleFunc("GET /v1/events", a.guard(a.stream.serve))
+	mux.HandleFunc("GET /v1/lending/desk", a.guard(a.showDesk))
+	mux.HandleFunc("GET /v1/lending/statistics", a.guard(a.showStatistics))
+	mux.HandleFunc("GET /v1/connections", a.guard(a.listConnections))
+	mux.HandleFunc("POST /v1/connections/disconnect", a.guard(a.disconnect))
 	mux.HandleFunc("GET /v1/backlog", a.guard(a.showBacklog))
 	mux.HandleFunc("GET /v1/alerts", a.guard(a.showAlerts))
 	mux.HandleFunc("GET /v1/records", a.guard(a.listRecords))
@@ -142,7 +147,7 @@ func (a *appliance) showSession(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 401, "unauthenticated", "You are not signed in.", "")
 		return
 	}
-	answer(w, 200, map[string]any{"actor": "token:laptop", "role": a.role, "tenant": "main", "expires_at": time.Now().Add(time.Hour)})
+	answer(w, 200, map[string]any{"actor": "token:laptop", "role": a.role, "tenant": "main", "modules": []string{"lending"}, "expires_at": time.Now().Add(time.Hour)})
 }
 
 func (a *appliance) openSession(w http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,7 @@ var everyView = []struct{ name, path, text string }{
 	{"audit", "/audit", "replayed a delivery"},
 	{"destinations", "/destinations", "shop.example"},
 	{"destination", "/destinations/shop", "Latest messages"},
+	{"desk", "/desk", "Most borrowed"},
 	{"documents", "/documents/orders", "2026.11"},
 	{"document", "/documents/orders/1001", "12345678901234567890"},
 	{"document-with-dot", "/documents/orders/2026.11", "Version 12"},

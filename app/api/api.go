@@ -62,6 +62,8 @@ type Deps struct {
 	URL func() string
 	// Routes are served beside the API's own: the live events, the session, the UI at "/". Optional.
 	Routes []Route
+	// Live are the live streams; nil: there are none.
+	Live Connections
 	// Bound, unless nil, wraps what a known caller is served; it answers by full whom it turns away.
 	Bound func(next, full http.Handler) http.Handler
 	// Hosts are the names, beside those of the loopback and the address that was dialled, by which callers may reach this API. Optional.
@@ -145,6 +147,9 @@ func New(deps Deps) (http.Handler, error) {
 	s.rollbackRoutes()
 	if s.Alerts != nil {
 		s.alertRoutes()
+	}
+	if s.Live != nil {
+		s.connectionRoutes()
 	}
 	s.healthRoutes()
 	for _, r := range deps.Routes {

@@ -78,6 +78,7 @@ func App(deps Deps) *cli.App {
 			settingsCommand(deps),
 			conformanceCommand(deps),
 			tokensCommand(deps),
+			connectionsCommand(deps),
 			sinkCommand(deps),
 			completionCommand(deps),
 			lendingCommand(deps),

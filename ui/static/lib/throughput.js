@@ -55,18 +55,21 @@ export class Throughput {
     }
   }
 
-  // series is [times in s, failed a second, dispatched a second]; null where nothing is known.
+  // series is [times in s, failed a second, dispatched a second]; null where nothing is known. It begins where something is, two minutes ago at the
+  // latest.
   series(now) {
     const end = Math.floor(now / STEP);
+    const known = this.#slots.size > 0 ? Math.min(...this.#slots.keys()) : end;
+    const begin = Math.max(end - POINTS + 1, Math.min(known, end - 120_000 / STEP + 1));
     const times = [];
     const dispatched = [];
     const failed = [];
-    for (let index = end - POINTS + 1; index <= end; index++) {
+    for (let index = begin; index <= end; index++) {
       const slot = this.#slots.get(index);
-      const known = slot && slot.seconds >= 0.5;
+      const told = slot && slot.seconds >= 0.5;
       times.push((index * STEP) / 1000);
-      dispatched.push(known ? slot.dispatched / slot.seconds : null);
-      failed.push(known ? slot.failed / slot.seconds : null);
+      dispatched.push(told ? slot.dispatched / slot.seconds : null);
+      failed.push(told ? slot.failed / slot.seconds : null);
     }
     return [times, failed, dispatched];
   }

@@ -1,7 +1,8 @@
 import { html, useState } from "../lib/preact.js";
 import { plural } from "../lib/format.js";
 import { useCommand } from "../lib/query.js";
-import { endOthers, mayOperate, session, signOut } from "../lib/session.js";
+import { endOthers, mayAdminister, mayOperate, session, signOut } from "../lib/session.js";
+import { Connections } from "../components/connections.js";
 import { Dialog } from "../components/dialog.js";
 import { icons } from "../components/icons.js";
 import { ProblemBox, Told, announce } from "../components/notice.js";
@@ -48,6 +49,7 @@ export function Access() {
         <h2 id="trail">Audit</h2>
         <p>What was changed by hand, by whom and why: replays, pauses, destinations, tokens. <a href="/audit">Read the audit</a></p>
       </section>`}
+    ${mayAdminister() && html`<${Connections} />`}
     ${asked && html`<${Others} who=${who} onClose=${ended} />`}`;
 }
 

@@ -16,7 +16,7 @@ const WORDS = {
   "destination.create": "created a destination", "destination.delete": "deleted a destination", "destination.pause": "paused a destination",
   "destination.resume": "resumed a destination", "destination.backfill": "began a backfill",
   "session.open": "signed in", "session.end": "signed out", "session.end-others": "signed out everywhere else",
-  "token.create": "created an API token", "token.revoke": "revoked an API token",
+  "connection.close": "closed live connections of", "token.create": "created an API token", "token.revoke": "revoked an API token",
 };
 
 // subjectLink leads to what was acted on, where this console shows it.

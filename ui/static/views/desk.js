@@ -97,7 +97,7 @@ function Loans({ loans, onDone }) {
         <div class="scroll"><table class="table" id="loans">
           <thead><tr><th scope="col">State</th><th scope="col">Title</th><th scope="col">Copy</th><th scope="col">Member</th><th scope="col" class="number">Lent</th><th scope="col" class="number">Due</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
           <tbody>${loans.map((loan) => html`<tr key=${loan.id} data-loan=${loan.id}>
-            <td>${loanState(loan)}</td><td>${loan.title}</td><td class="mono">${loan.copy}</td><td class="mono">${loan.member}</td>
+            <td>${loanState(loan)}</td><td class="title">${loan.title}</td><td class="mono">${loan.copy}</td><td class="mono">${loan.member}</td>
             <td class="number muted"><${Time} at=${loan.borrowed} /></td>
             <td class="number muted">${!loan.returned && html`<${Time} at=${loan.due} />`}</td>
             <td class="number">${!loan.returned && mayOperate() && html`<button type="button" class="plain" aria-label=${`Renew the loan of ${loan.copy}`} disabled=${act.busy} onClick=${() => act.run(`/v1${path("lending", "loans", loan.id, "renew")}`)}>Renew</button>`}</td>
@@ -122,7 +122,7 @@ function Queue({ reservations, onDone }) {
           <thead><tr><th scope="col">State</th><th scope="col">Title</th><th scope="col">Member</th><th scope="col">Copy</th><th scope="col" class="number">Placed</th><th scope="col"><span class="hidden">Actions</span></th></tr></thead>
           <tbody>${reservations.map((r) => html`<tr key=${r.id}>
             <td>${r.state === "ready" ? html`<span class="state" data-state="dispatched">${icons.dispatched()}ready</span>` : html`<span class="state" data-state="pending">${icons.pending()}place ${r.position?.number}</span>`}</td>
-            <td>${r.title}</td><td class="mono">${r.member}</td><td class="mono">${r.copy}</td><td class="number muted"><${Time} at=${r.placed} /></td>
+            <td class="title">${r.title}</td><td class="mono">${r.member}</td><td class="mono">${r.copy}</td><td class="number muted"><${Time} at=${r.placed} /></td>
             <td class="number">${mayOperate() && html`
               ${r.state === "ready" && html`<button type="button" class="plain" aria-label=${`Lend the copy held for ${r.member}`} disabled=${act.busy} onClick=${() => act.run(`/v1${path("lending", "reservations", r.id, "collect")}`)}>Collect</button>`}
               <button type="button" class="plain" aria-label=${`Cancel the reservation of ${r.member}`} disabled=${act.busy} onClick=${() => act.run(`/v1${path("lending", "reservations", r.id, "cancel")}`)}>Cancel</button>`}</td>

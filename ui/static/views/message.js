@@ -12,6 +12,11 @@ import { Freshness, Loading, ProblemBox } from "../components/notice.js";
 import { State } from "../components/state.js";
 import { Time } from "../components/time.js";
 
+// urgentFirst puts what somebody may have to see to before what goes well; deliveries of equal urgency stay in their order.
+const URGENCY = ["dead-letter", "failing", "processing", "pending", "dispatched"];
+const urgency = (d) => URGENCY.indexOf(d.state === "pending" && d.last_error ? "failing" : d.state);
+const urgentFirst = (deliveries) => [...deliveries].sort((a, b) => urgency(a) - urgency(b));
+
 export function Message({ id, backlog }) {
   const address = `/v1${path("messages", id)}`;
   const read = async (signal) => shapes.message(await get(address, { signal }));
@@ -30,7 +35,7 @@ export function Message({ id, backlog }) {
       <${Facts} message=${data} />
       <section class="card" aria-labelledby="deliveries">
         <header><h2 id="deliveries">Deliveries</h2><p class="aside">${data.deliveries.length > 1 ? `${plural(data.deliveries.length, "delivery", "deliveries")}, each with its own state` : "one handler"}</p></header>
-        ${data.deliveries.map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} lane=${laneOf(d)} changed=${refresh} />`)}
+        ${urgentFirst(data.deliveries).map((d) => html`<${DeliveryTimeline} key=${d.id} delivery=${d} message=${data} lane=${laneOf(d)} changed=${refresh} />`)}
       </section>
       ${data.masked?.length ? html`<${Masked} address=${address} id=${id} />` : html`<${Payload} address=${`${address}/payload`} id=${id} />`}
       <${Headers} headers=${data.headers} />`}`;
