@@ -43,13 +43,14 @@ run: build ## Build, then start the demo on 127.0.0.1:7678
 build: ## Build the static binary bin/posthorn
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$(VERSION) -X main.built=$(BUILT)" -o bin/posthorn .
 
-test: needs ## Vet and test everything under the race detector (installs chromium and gcc where missing, as root)
+test: needs ## Vet and test everything under the race detector (installs chromium, nginx and gcc where missing, as root)
 	go vet ./...
 	go test $(RACE) -shuffle=on -timeout $(TIMEOUT) ./...
 
 needs:
 	$(call need,gcc clang,gcc libc6-dev,tests under the race detector)
 	$(call need,$(BROWSERS),chromium,browser tests)
+	$(call need,nginx /usr/sbin/nginx,nginx,tests of live updates behind a proxy)
 	$(call need,python3,python3,tests of the contract from Python)
 	$(call need,sqlite3,sqlite3,tests of the contract from the shell)
 	$(call need,php,php-cli php-sqlite3,tests of the contract from PHP)
