@@ -96,8 +96,14 @@ var Table = []Mutation{
 		change("app/lending/events.go", `version := m.records().Int("lending-loan-borrowed-version")`, `version := max(2, m.records().Int("lending-loan-borrowed-version"))`)},
 	{"pending-not-planned", "P37", "rollback-check passes over what is pending", "app.TestTwoReleasesOneAfterTheOther",
 		change("outbox/undispatched.go", "INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL", "INDEXED BY outbox_deliveries_open WHERE completed_at IS NULL AND state = 'processing'")},
+	{"cost-unmeasured", "P38", "a notification record need not say what polling was measured to cost", "app/records.TestNotificationsAreChecked",
+		change("app/records/notification.go", `i.required("measured_cost", n.MeasuredCost)`, "")},
+	{"live-without-need", "P39", "a screen is live though its record decides to poll", "app.TestTopicsHaveRecords",
+		change("app/live/topic.go", "topicBacklog, topicMessage, topicDesk}", "topicBacklog, topicMessage, topicDesk, \"alerts\"}")},
 	{"no-event-stream", "P40", "the stream is not one of server-sent events", "realtime.TestEndpointStream",
 		change("realtime/guard.go", `"Content-Type":      "text/event-stream"`, `"Content-Type":      "application/json"`)},
+	{"transport-unrecorded", "P42", "a live record need not say which hosted platforms carry its transport", "app/records.TestNotificationsAreChecked",
+		change("app/records/notification.go", `i.required("platform_support", n.PlatformSupport)`, "")},
 	{"freshness-undeclared", "P43", "the backlog does not say how fresh it is", "app/api.TestWireShapes",
 		change("app/api/backlog_routes.go", "out := backlog{At: b.At, Handlers: []lane{}, Freshness: mediator.Immediate}", "out := backlog{At: b.At, Handlers: []lane{}}")},
 	{"anybody-listens", "P44", "a refused subscription is served", "realtime.TestEndpointAnswersBadInput",
@@ -125,8 +131,5 @@ var Table = []Mutation{
 
 // Unbroken says why a provision has no mutation.
 var Unbroken = map[string]string{
-	"P38": "it asks for a record of what was measured, which no code can break",
-	"P39": "it asks for the reason of a decision, which no code can break",
 	"P41": "nothing here is bidirectional",
-	"P42": "it asks for a record, which no code can break",
 }

@@ -80,7 +80,8 @@ function Conformance() {
         <table class="table settings">
           <thead><tr><th scope="col">Provision</th><th scope="col">State</th><th scope="col">How</th><th scope="col">Shown by</th></tr></thead>
           <tbody>${data.map((p) => html`<tr key=${p.provision}><th scope="row">${p.provision}</th><td>${p.state === "met" ? "met" : html`<strong>${p.state}</strong>`}</td>
-            <td class="prose">${p.how}</td><td class="small">${p.tests.map((test) => html`<code class="wrap" key=${test}>${test}</code> `)}</td></tr>`)}</tbody>
+            <td class="prose">${p.how}</td><td class="small">${p.tests.map((test) => html`<code class="wrap" key=${test}>${test}</code> `)}
+              ${p.mutations?.length > 0 && html`<br />known to catch: ${p.mutations.join(", ")}`}</td></tr>`)}</tbody>
         </table></div>
       </section>`}`;
 }
