@@ -157,6 +157,9 @@ func New(deps Deps) (http.Handler, error) {
 		if r.Public {
 			s.public[r.Pattern] = true
 		}
+		if described := byHand[r.Pattern]; described != nil {
+			s.huma.OpenAPI().AddOperation(described)
+		}
 		if method, path, ok := strings.Cut(r.Pattern, " "); ok {
 			s.methods[path] = append(s.methods[path], method)
 		}

@@ -122,6 +122,7 @@ func (s *server) describe() *huma.OpenAPI {
 		version = "dev"
 	}
 	registry := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	registry.Schema(reflect.TypeFor[Problem](), true, "Problem") // refused names it
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Posthorn", Version: version,
@@ -156,7 +157,7 @@ func document[In any, Out any](s *server, op *operation) {
 		OperationID: strings.ToLower(op.method) + strings.NewReplacer("/", "-", "{", "", "}", "", ".", "-").Replace(op.path),
 		Method:      op.method, Path: op.path, Summary: op.summary, Description: op.description, Tags: []string{op.tag},
 		Responses: map[string]*huma.Response{
-			"default": {Description: "A refusal", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: registry.Schema(reflect.TypeFor[Problem](), true, "Problem")}}},
+			"default": refused,
 		},
 	}
 	if op.public {

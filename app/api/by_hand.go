@@ -1,0 +1,38 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// byHand are the entries of the OpenAPI document for routes that others serve, by their patterns.
+var byHand = map[string]*huma.Operation{
+	"/v1/events": {
+		OperationID: "get-v1-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"live"}, Summary: "Follow live what changes, as server-sent events",
+		Description: "The events are hello (epoch, heartbeat, life span), notification (a topic changed: ask the query that owns the truth), reset (what was missed cannot be said: ask anew) " +
+			"and bye (the reason for a planned end). Notifications are hints: they may be lost, and only the newest of a topic has to arrive. A stream ends with the access of whoever opened it.",
+		Parameters: []*huma.Param{
+			{Name: "topic", In: "query", Required: true, Explode: &explode, Description: "backlog, messages/{id} or lending/desk; may be there several times",
+				Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}},
+			{Name: "Last-Event-ID", In: "header", Description: "the id of the latest event, to go on after it", Schema: &huma.Schema{Type: huma.TypeString}},
+		},
+		Responses: map[string]*huma.Response{
+			"200":     {Description: "The stream", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+			"default": refused,
+		},
+	},
+	"GET /metrics": {
+		OperationID: "get-metrics", Method: http.MethodGet, Path: "/metrics", Tags: []string{"about"}, Summary: "Read the metrics, for Prometheus",
+		Responses: map[string]*huma.Response{
+			"200":     {Description: "The metrics", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+			"default": refused,
+		},
+	},
+}
+
+var (
+	explode = true
+	refused = &huma.Response{Description: "A refusal", Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}}}
+)
