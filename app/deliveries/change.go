@@ -62,7 +62,7 @@ func (s *Module) Skip(ctx context.Context, id outbox.DeliveryID, reason string, 
 }
 
 func (s *Module) change(ctx context.Context, c change, receipt *mediator.Receipt) (mediator.Answer, error) {
-	answer, err := mediator.SendOnce(ctx, s.mediator, receipts(receipt), c, func(ctx context.Context, work *mediator.UnitOfWork, c change) (Changed, error) {
+	answer, err := mediator.SendOnce(ctx, s.mediator, receipt.Only(), c, func(ctx context.Context, work *mediator.UnitOfWork, c change) (Changed, error) {
 		changed, err := c.do(ctx, work.Tx, operator(work, c.reason), c.id)
 		if err != nil {
 			return Changed{}, err
@@ -106,7 +106,7 @@ func (r resend) Authorize(by access.Principal) error { return by.Require(access.
 // Resend sends a dispatched message again, to one handler or to each that accepted it.
 func (s *Module) Resend(ctx context.Context, message, handler, reason string, receipt *mediator.Receipt) (mediator.Answer, error) {
 	c := resend{outbox.MessageID(message), outbox.HandlerName(handler), reason}
-	answer, err := mediator.SendOnce(ctx, s.mediator, receipts(receipt), c, func(ctx context.Context, work *mediator.UnitOfWork, c resend) (Resent, error) {
+	answer, err := mediator.SendOnce(ctx, s.mediator, receipt.Only(), c, func(ctx context.Context, work *mediator.UnitOfWork, c resend) (Resent, error) {
 		made, err := s.dispatcher.Resend(ctx, work.Tx, operator(work, c.reason), c.message, c.handler)
 		if err != nil {
 			return Resent{}, err
@@ -122,13 +122,6 @@ func (s *Module) Resend(ctx context.Context, message, handler, reason string, re
 
 func operator(work *mediator.UnitOfWork, reason string) outbox.Operator {
 	return outbox.Operator{Tenant: work.By.Tenant, Actor: work.By.Actor, Reason: reason}
-}
-
-func receipts(receipt *mediator.Receipt) []mediator.Receipt {
-	if receipt == nil {
-		return nil
-	}
-	return []mediator.Receipt{*receipt}
 }
 
 func encode[R any](result R) (mediator.Answer, error) {

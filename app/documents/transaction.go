@@ -55,10 +55,7 @@ func New(m *mediator.Mediator, judge emits.Judge) *Module {
 // Transact carries out a transaction. receipt, unless nil, is the one of the caller's idempotency key. A repetition of a transaction
 // that gave an id to a message is answered like the first, too.
 func (d *Module) Transact(ctx context.Context, t Transaction, receipt *mediator.Receipt) (mediator.Answer, error) {
-	var receipts []mediator.Receipt
-	if receipt != nil {
-		receipts = append(receipts, *receipt)
-	}
+	receipts := receipt.Only()
 	for _, e := range t.Emits {
 		if e.ID != nil && outbox.ValidID(*e.ID) {
 			print, err := t.fingerprint()

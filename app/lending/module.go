@@ -76,11 +76,7 @@ func (m *Module) changed(work *mediator.UnitOfWork, c Change) {
 
 // send runs a command that may come again under an idempotency key, and writes its result as the answer.
 func send[C mediator.Command, R any](ctx context.Context, m *Module, receipt *mediator.Receipt, status int, c C, handle mediator.Handler[C, R]) (mediator.Answer, error) {
-	var receipts []mediator.Receipt
-	if receipt != nil {
-		receipts = append(receipts, *receipt)
-	}
-	return mediator.SendOnce(ctx, m.mediator, receipts, c, handle, func(result R) (mediator.Answer, error) {
+	return mediator.SendOnce(ctx, m.mediator, receipt.Only(), c, handle, func(result R) (mediator.Answer, error) {
 		body, err := json.Marshal(result)
 		return mediator.Answer{Status: status, Body: body}, err
 	})

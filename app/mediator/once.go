@@ -38,6 +38,14 @@ func IDReceipt(id outbox.MessageID, request [sha256.Size]byte) Receipt {
 	return Receipt{Key: "id:" + string(id), Request: request}
 }
 
+// Only lists the one receipt, or none, of a request that may carry an idempotency key.
+func (r *Receipt) Only() []Receipt {
+	if r == nil {
+		return nil
+	}
+	return []Receipt{*r}
+}
+
 // SendOnce is Send for requests that may come again: the answer is stored, under each receipt, in the unit of work of the change, and a
 // repetition gets it back. Without a receipt it is Send with an encoded answer.
 func SendOnce[C Command, R any](ctx context.Context, m *Mediator, receipts []Receipt, c C, handle Handler[C, R],

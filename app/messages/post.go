@@ -30,11 +30,7 @@ type Posted struct {
 // Post stages one event. receipt, unless nil, is the one of the caller's idempotency key. An id that the caller gave is a key of its own:
 // the same id with equal content is answered like the first time, with other content it is refused.
 func (s *Module) Post(ctx context.Context, e emits.Emit, receipt *mediator.Receipt) (mediator.Answer, error) {
-	var receipts []mediator.Receipt
-	if receipt != nil {
-		receipts = append(receipts, *receipt)
-	}
-	return mediator.SendOnce(ctx, s.mediator, receipts, &post{emit: e, judge: s.judge}, stage, encode)
+	return mediator.SendOnce(ctx, s.mediator, receipt.Only(), &post{emit: e, judge: s.judge}, stage, encode)
 }
 
 // post is the command.
