@@ -23,10 +23,14 @@ type RetentionRules struct {
 	DeadLetters time.Duration
 	// Inbox is how long it is remembered that a message was handled once the message is gone: the longest retry horizon.
 	Inbox time.Duration
+	// Replays is the age at which the record of a replay may go, though never before the delivery that was replayed.
+	Replays time.Duration
 }
 
-// DefaultRetention keeps dispatched messages for 7 days, the latest million at most, and dead letters for 90 days.
-var DefaultRetention = RetentionRules{Dispatched: 7 * 24 * time.Hour, DispatchedCount: 1_000_000, DeadLetters: 90 * 24 * time.Hour, Inbox: 90 * 24 * time.Hour}
+// DefaultRetention keeps dispatched messages for 7 days, the latest million at most, dead letters for 90 days, and the records of replays for a
+// year.
+var DefaultRetention = RetentionRules{Dispatched: 7 * 24 * time.Hour, DispatchedCount: 1_000_000, DeadLetters: 90 * 24 * time.Hour, Inbox: 90 * 24 * time.Hour,
+	Replays: 365 * 24 * time.Hour}
 
 // RetentionConfig is what a Retention needs.
 type RetentionConfig struct {
@@ -55,6 +59,7 @@ type Retention struct {
 	clock clockWatch
 	head  int64 // behind what earlier rounds have removed, or found to be kept
 	sweep int64 // goes round slowly, for what became removable behind the head
+	audit int64 // goes round the records of replays
 }
 
 // NewRetention prepares a retention. Call Round now and then, or Run.
@@ -79,8 +84,8 @@ func NewRetention(config RetentionConfig) (*Retention, error) {
 
 // Purged is what a round did.
 type Purged struct {
-	// Messages that were removed, and Remembered, the marks of handled messages that were forgotten.
-	Messages, Remembered int64
+	// Messages that were removed, Remembered, the marks of handled messages that were forgotten, and Replays, the records of replays.
+	Messages, Remembered, Replays int64
 	// Paused is for how much more uptime nothing is removed, because the clock jumped ahead.
 	Paused time.Duration
 }
@@ -142,7 +147,10 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 			break
 		}
 	}
-	done.Remembered, err = r.forget(ctx, r.config.Now().Add(-rules.Inbox))
+	if done.Remembered, err = r.forget(ctx, r.config.Now().Add(-rules.Inbox)); err != nil {
+		return done, err
+	}
+	done.Replays, err = r.forgetReplays(ctx, r.config.Now().Add(-rules.Replays))
 	return done, err
 }
 
@@ -185,6 +193,62 @@ func (r *Retention) forget(ctx context.Context, before time.Time) (forgotten int
 			return forgotten, nil
 		}
 	}
+}
+
+const (
+	// They are written in the order of time, so the first young one is the end of the old.
+	selectAuditWindow = `SELECT r.id, r.replayed_at < ?, EXISTS (SELECT 1 FROM outbox_deliveries d WHERE d.id = r.delivery) FROM outbox_replays r
+WHERE r.id > ? ORDER BY r.id LIMIT ?`
+	deleteReplays = `DELETE FROM outbox_replays WHERE id IN (SELECT value FROM json_each(?))`
+)
+
+// forgetReplays removes the records of replays that are old and whose deliveries are gone; a delivery never comes back. Those of old dead
+// letters that are still kept are passed over, a bounded number in one round.
+func (r *Retention) forgetReplays(ctx context.Context, before time.Time) (forgotten int64, err error) {
+	for range sweepWindows {
+		old, last, err := r.oldReplays(ctx, before)
+		if err != nil {
+			return forgotten, fmt.Errorf("find old records of replays: %w", err)
+		}
+		for len(old) > 0 {
+			batch := old[:min(len(old), purgeBatch)]
+			old = old[len(batch):]
+			err := r.paced(ctx, func(ctx context.Context, tx *Tx) error {
+				_, err := execCount(ctx, tx, deleteReplays, intList(batch))
+				return err
+			})
+			if err != nil {
+				return forgotten, fmt.Errorf("remove old records of replays: %w", err)
+			}
+			forgotten += int64(len(batch))
+		}
+		if r.audit = last; last == 0 {
+			break
+		}
+	}
+	return forgotten, nil
+}
+
+// oldReplays looks at a window of records behind the cursor; last is 0 when there is nothing old behind it.
+func (r *Retention) oldReplays(ctx context.Context, before time.Time) (old []int64, last int64, err error) {
+	rows, err := r.config.Read.DB.QueryContext(ctx, selectAuditWindow, micros(before), r.audit, purgeWindow)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var aged, kept bool
+		if err := rows.Scan(&last, &aged, &kept); err != nil {
+			return nil, 0, err
+		}
+		if !aged {
+			return old, 0, rows.Err()
+		}
+		if !kept {
+			old = append(old, last)
+		}
+	}
+	return old, last, rows.Err()
 }
 
 // paced runs one command and rests for three times as long as it took, so that it takes no more than a quarter of the writer.

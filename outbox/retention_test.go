@@ -225,3 +225,46 @@ func TestPurgeIsBounded(t *testing.T) {
 		t.Errorf("%d batches, %v; want 2 messages of 1.5 MB in each", len(batches), err)
 	}
 }
+
+// The record of a replay goes when it is old and its delivery is gone, whatever its own age; in windows, of which those that are kept do not
+// hide the rest.
+func TestRetentionOfReplays(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "thing-done")
+	r := recorder{answer: func(Delivery) error { return Permanent(errors.New("no")) }}
+	d := b.dispatcher(t, Config{Poll: time.Hour}, handler("h", "*", &r))
+	b.stage(t, event(1))
+	eventually(t, "dead letter", func() bool { return b.state(t, 0) == "dead-letter" })
+	if err := b.replay(t, d, 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "dead again", func() bool { return b.state(t, 0) == "dead-letter" && r.count() == 2 })
+	const gone = 2*purgeWindow + 1
+	b.do(t, func(ctx context.Context, tx *Tx) error {
+		_, err := tx.Tx.Tx.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+			INSERT INTO outbox_replays(delivery, message, tenant, handler, actor, reason, replayed_at, failure)
+			SELECT 1000 + i, 'm', 'main', 'h', 'os:mary', 'simulated', ?1, 'rejected' FROM n`, micros(tx.Now), gone)
+		return err
+	})
+	const day = 24 * time.Hour
+	now := time.Now()
+	keep := b.retention(t, RetentionConfig{Dispatcher: d, Rules: rules(RetentionRules{DeadLetters: 500 * day, Replays: 365 * day}), Now: func() time.Time { return now }})
+	round := func(want int64, why string) {
+		t.Helper()
+		keep.clock = clockWatch{wall: now.UTC(), at: time.Now(), saved: time.Now()} // this clock has not jumped: it was looked at all the time
+		purged, err := keep.Round(t.Context())
+		if err != nil || purged.Replays != want {
+			t.Errorf("%s: %+v, %v; want %d records of replays removed", why, purged, err, want)
+		}
+	}
+	now = now.Add(364 * day)
+	round(0, "none is old")
+	now = now.Add(2 * day)
+	round(gone, "old, but for the one whose dead letter is kept")
+	round(0, "again")
+	now = now.Add(200 * day)
+	round(1, "its dead letter is gone")
+	if n := b.count(t, "outbox_replays"); n != 0 {
+		t.Errorf("%d records of replays are left", n)
+	}
+}

@@ -16,7 +16,7 @@ func TestDefaults(t *testing.T) {
 		"retry-first": 5 * time.Second, "retry-cap": time.Hour, "retry-horizon": 72 * time.Hour, "idempotency-horizon": 72 * time.Hour,
 		"unreachable-horizon": 90 * 24 * time.Hour, "retry-after-cap": 24 * time.Hour,
 		"breaker-probe-first": time.Second, "breaker-probe-cap": 5 * time.Minute, "command-deadline": 5 * time.Second,
-		"retention-dispatched": 7 * 24 * time.Hour, "retention-dead-letters": 90 * 24 * time.Hour,
+		"retention-dispatched": 7 * 24 * time.Hour, "retention-dead-letters": 90 * 24 * time.Hour, "retention-audit": 365 * 24 * time.Hour,
 		"drain-timeout": 20 * time.Second, "poll-interval": 5 * time.Second,
 		"foreign-poll-busy": 2 * time.Millisecond, "foreign-poll-idle": 50 * time.Millisecond,
 		"alert-raise-after": 30 * time.Second, "alert-clear-after": time.Minute, "alert-oldest-pending-age": time.Minute,

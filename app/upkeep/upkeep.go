@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/posthorn/posthorn/app/audit"
 	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/app/records"
 	"github.com/posthorn/posthorn/app/store"
@@ -19,8 +20,9 @@ import (
 const (
 	// interval is how often there is a round.
 	interval = time.Minute
-	// answerBatch is how many answers one command forgets.
+	// answerBatch is how many answers one command forgets, entryBatch how many entries of the audit.
 	answerBatch = 500
+	entryBatch  = 500
 	// shrinkPages is how many pages go back in one step, shrinkSteps how many steps one round makes, with a pause between two.
 	shrinkPages = 256
 	shrinkSteps = 64
@@ -71,6 +73,7 @@ func Rules(set *records.Set) outbox.RetentionRules {
 		DispatchedCount: int64(set.Int("retention-dispatched-count")),
 		DeadLetters:     set.Duration("retention-dead-letters"),
 		Inbox:           max(set.Duration("retry-horizon"), set.Duration("unreachable-horizon")),
+		Replays:         set.Duration("retention-audit"),
 	}
 }
 
@@ -107,6 +110,12 @@ func (k *Keeper) Round(ctx context.Context) error {
 	// A clock that jumped ahead lets answers expire too early as well.
 	for n := int64(answerBatch); n == answerBatch && purged.Paused == 0; {
 		if n, err = k.config.Mediator.ForgetAnswers(ctx, answerBatch); err != nil {
+			return err
+		}
+	}
+	for n := int64(entryBatch); n == entryBatch && purged.Paused == 0; {
+		before := time.Now().Add(-k.config.Records().Duration("retention-audit"))
+		if n, err = audit.Forget(ctx, k.config.Store.Writer, before, entryBatch); err != nil {
 			return err
 		}
 	}

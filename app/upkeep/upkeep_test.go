@@ -66,6 +66,16 @@ func TestARoundKeepsHouse(t *testing.T) {
 				return err
 			}
 		}
+		for i := range 700 { // more than one command removes, and one that is young
+			at := time.Now().Add(-366 * 24 * time.Hour)
+			if i == 699 {
+				at = time.Now().Add(-364 * 24 * time.Hour)
+			}
+			if _, err := tx.Tx.Tx.ExecContext(ctx, `INSERT INTO posthorn_audit(at, tenant, actor, action, subject) VALUES (?, 'main', 'os:mary', 'destination.pause', 'h')`,
+				at.UnixMicro()); err != nil {
+				return err
+			}
+		}
 		_, err := tx.Tx.Tx.ExecContext(ctx, `UPDATE outbox_deliveries SET state = 'dispatched', attempt = 1, charged = 1, fence = 1, next_attempt_at = NULL,
 			blocked = NULL, suppressed = 0, completed_at = 1 WHERE id > 1`)
 		return err
@@ -90,12 +100,13 @@ func TestARoundKeepsHouse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var messages, answers int
-	if err := db.Read.DB.QueryRow(`SELECT (SELECT count(*) FROM outbox_messages), (SELECT count(*) FROM posthorn_idempotency)`).Scan(&messages, &answers); err != nil {
+	var messages, answers, entries int
+	if err := db.Read.DB.QueryRow(`SELECT (SELECT count(*) FROM outbox_messages), (SELECT count(*) FROM posthorn_idempotency), (SELECT count(*) FROM posthorn_audit)`).
+		Scan(&messages, &answers, &entries); err != nil {
 		t.Fatal(err)
 	}
-	if messages != 1 || answers != 0 {
-		t.Errorf("%d messages and %d answers are left, want the pending message and no answer", messages, answers)
+	if messages != 1 || answers != 0 || entries != 1 {
+		t.Errorf("%d messages, %d answers and %d entries of the audit are left, want the pending message, no answer and the young entry", messages, answers, entries)
 	}
 	if after.Used > before.Used/4 || after.Used+after.Free > before.Used*3/4 {
 		t.Errorf("size %+v after %+v", after, before)

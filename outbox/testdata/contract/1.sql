@@ -136,7 +136,7 @@ CREATE TABLE IF NOT EXISTS outbox_attempts (
 
 CREATE INDEX IF NOT EXISTS outbox_attempts_delivery ON outbox_attempts(delivery);
 
--- Operators' replays, written in the replay's own transaction. Kept when the delivery is purged.
+-- Operators' replays, written in the replay's own transaction. Kept when the delivery is purged, until they are old themselves.
 CREATE TABLE IF NOT EXISTS outbox_replays (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   delivery    INTEGER NOT NULL,
