@@ -25,4 +25,12 @@
 //   - SQLite in WAL mode with synchronous=FULL, opened by the caller; this package opens no file.
 //   - One delivering process for each database file. Others may stage.
 //   - Commands and InTx handlers that do nothing but their own SQL: the writer may run one twice before it answers.
+//   - A lock, where another program might deliver too: posthorn serve takes flock on the database's name with .posthorn.lock behind it.
+//
+// The programs in examples/library are built against this package from a module of their own; the other examples stage from other languages.
+//
+// # Stability
+//
+// From version 1.0 of the module on, what is exported here changes only by addition, the database contract only by numbered migrations, which
+// [Install] carries out, and a stored class or state keeps its name and meaning. Before it, the changelog names what breaks.
 package outbox
