@@ -18,6 +18,9 @@ type ForeignPoll struct {
 	// leaves the lock alone for that after a turn of its own. Zero: it takes the lock whenever there is something to do.
 	Share float64
 	Pause time.Duration
+	// Changed, unless nil, is asked first: false says for certain that nothing was committed since it was asked before, which spares the look into
+	// the database. It must not block.
+	Changed func() bool
 }
 
 // ErrRewound: the database went back to an earlier state while it was open, as when a copy is restored over it.
@@ -84,6 +87,11 @@ func (d *Dispatcher) watchForeign(ctx context.Context) {
 		case <-d.config.Writer.Done():
 			return
 		case <-timer.C:
+		}
+		if poll.Changed != nil && !poll.Changed() {
+			wait = min(poll.Idle, wait+wait/4+1)
+			timer.Reset(wait)
+			continue
 		}
 		d.mu.Lock()
 		cursor := d.cursor // before the look, since the writer's own commits move both
