@@ -102,6 +102,7 @@ type server struct {
 	methods map[string][]string
 	public  map[string]bool
 	openAPI []byte
+	bodies  bodies
 }
 
 // New assembles the API.

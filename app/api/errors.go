@@ -42,6 +42,8 @@ var sentinels = []known{
 	{err: session.ErrBadProof, problem: Problem{Status: 401, Code: "bad-proof", Detail: "This link or API token does not sign in.",
 		Hint: "A link works once, for a quarter of an hour; posthorn link makes a new one."}},
 
+	{err: errBodies, problem: Problem{Status: 503, Code: "bodies-full", Detail: "The requests that are being read take up as much memory as they may; nothing was changed.",
+		Hint: "Send it again a little later; the setting bodies-limit is the bound.", retryAfter: "2"}},
 	{err: outbox.ErrQueueFull, problem: Problem{Status: 503, Code: "queue-full", Detail: "As many commands wait as the writer allows; nothing was changed.",
 		Hint: "Send it again a little later, with the same Idempotency-Key.", retryAfter: "1"}},
 	{err: outbox.ErrDeadline, problem: Problem{Status: 503, Code: "deadline", Detail: "The command waited too long and was not started; nothing was changed.",

@@ -26,6 +26,8 @@ type exchange struct {
 	api   *server
 	query url.Values
 	body  []byte
+	// room is what the body takes up; nil until there is one.
+	room *room
 }
 
 // reply is what a route answers.
@@ -37,8 +39,8 @@ type reply struct {
 
 const bodyPatience = 30 * time.Second
 
-// readBody reads a JSON body within its bound.
-func (x *exchange) readBody() error {
+// readBody reads a JSON body within its bound, which is the setting's or, where it is not zero, the route's own.
+func (x *exchange) readBody(own int64, public bool) (err error) {
 	media, parameters, err := mime.ParseMediaType(x.Header.Get("Content-Type"))
 	charset := strings.ToLower(parameters["charset"])
 	if err != nil || media != "application/json" || charset != "" && charset != "utf-8" || x.Header.Get("Content-Encoding") != "" {
@@ -46,20 +48,35 @@ func (x *exchange) readBody() error {
 			Hint: "Send Content-Type: application/json and no Content-Encoding."}
 	}
 	most := x.api.Records().Bytes("body-limit")
+	if own > 0 {
+		most = min(most, own)
+	}
 	large := &mediator.Refusal{Kind: mediator.TooLarge, Code: "body-too-large", Sentence: "The body is larger than " + strconv.FormatInt(most, 10) + " bytes.",
-		Hint: "Send less at once; the setting body-limit is the bound."}
+		Hint: "Send less at once; the setting body-limit bounds what most routes take."}
 	if x.ContentLength > most {
 		return large
 	}
 	control := http.NewResponseController(x.w)
 	if control.SetReadDeadline(time.Now().Add(bodyPatience)) == nil {
-		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+		defer func() {
+			if err == nil {
+				_ = control.SetReadDeadline(time.Time{})
+				return
+			}
+			// The rest is not waited for: without a deadline net/http would, and for ever.
+			x.body = nil
+			x.w.Header().Set("Connection", "close")
+			_ = control.SetReadDeadline(time.Now())
+		}()
 	}
-	x.body, err = io.ReadAll(http.MaxBytesReader(x.w, x.Body, most))
+	x.room = x.api.bodies.room(public, x.api.Records().Bytes("bodies-limit"))
+	x.body, err = io.ReadAll(x.room.reader(http.MaxBytesReader(x.w, x.Body, most)))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return large
+	case errors.Is(err, errBodies):
+		return err
 	case err != nil:
 		return &mediator.Refusal{Kind: mediator.Malformed, Code: "unreadable-body", Sentence: "The body broke off, or came too slowly."}
 	}

@@ -30,6 +30,8 @@ type operation struct {
 	stages bool
 	// public: it is reached without a principal.
 	public bool
+	// most bounds its body, in bytes. Defaults to the setting body-limit.
+	most int64
 	// status is that of success. Defaults to 200.
 	status int
 	// also are other statuses with a body of the same form.
@@ -73,7 +75,8 @@ func add[In any, Out any](s *server, op operation, serve func(x *exchange, in In
 				}
 			}
 			if hasBody && (!op.optionalBody || r.ContentLength != 0) {
-				if err := x.readBody(); err != nil {
+				defer func() { x.room.leave() }()
+				if err := x.readBody(op.most, op.public); err != nil {
 					return answer, err
 				}
 				if err := decode(x.body, &in); err != nil {

@@ -14,6 +14,9 @@ type signInBody struct {
 	Token string `json:"token,omitempty" doc:"an API token"`
 }
 
+// maxProof bounds a proof: anybody may send one.
+const maxProof = 4 << 10
+
 // sessionView is who the caller is.
 type sessionView struct {
 	Actor     string             `json:"actor"`
@@ -48,7 +51,7 @@ func (s *server) viewOf(by access.Principal) sessionView {
 
 func (s *server) sessionRoutes() {
 	add[signInBody, sessionView](s, operation{
-		method: http.MethodPost, path: "/v1/session", tag: "session", status: http.StatusCreated, public: true, summary: "Sign a browser in",
+		method: http.MethodPost, path: "/v1/session", tag: "session", status: http.StatusCreated, public: true, most: maxProof, summary: "Sign a browser in",
 		description: "By the secret of a one-time setup link, or by an API token. The answer sets the session's cookie.",
 	}, func(x *exchange, in signInBody) (reply, error) {
 		if (in.Setup == "") == (in.Token == "") {

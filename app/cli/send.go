@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/posthorn/posthorn/app/cli/client"
+	"github.com/posthorn/posthorn/outbox"
 )
 
 const jsonType = "application/json"
@@ -113,16 +114,28 @@ func (d Deps) payload(argument string) ([]byte, error) {
 	file, isFile := strings.CutPrefix(argument, "@")
 	switch {
 	case argument == "-":
-		payload, err = io.ReadAll(d.In)
+		payload, err = bounded(d.In)
 	case isFile:
-		payload, err = os.ReadFile(file)
+		var opened *os.File
+		if opened, err = os.Open(file); err == nil {
+			payload, err = bounded(opened)
+			_ = opened.Close()
+		}
 	default:
 		return []byte(argument), nil
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, &Failure{Code: ExitFailed, Sentence: "the payload cannot be read", Cause: err}
+	case len(payload) > outbox.MaxPayload:
+		return nil, &Failure{Code: ExitFailed, Sentence: fmt.Sprintf("the payload has more than %d MiB", outbox.MaxPayload>>20), Advice: "store it elsewhere and send its address"}
 	}
 	return payload, nil
+}
+
+// bounded reads no further than it takes to know that a payload is too large: an input may have no end.
+func bounded(from io.Reader) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(from, outbox.MaxPayload+1))
 }
 
 // withPayload writes the body of a message. JSON goes in as it is, since an encoder would change its bytes; the white space around it

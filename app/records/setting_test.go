@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		"pull-concurrency": 256, "pull-batch": 100,
 	}
 	sizes := map[string]int64{
-		"payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10, "live-polling-bytes": 5 << 20,
+		"bodies-limit": 64 << 20, "payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10, "live-polling-bytes": 5 << 20,
 		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
