@@ -90,17 +90,29 @@ func readBeside(dataDir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// noteBeside writes down the database, before anything else of Posthorn's is in the folder.
+// noteBeside writes down the database, before anything else of Posthorn's is in the folder, and has the note on the disk: without it the
+// control database would be taken for one with messages of its own.
 func noteBeside(dataDir, db string) error {
-	path := filepath.Join(dataDir, besideName)
-	if _, err := os.Stat(path); err == nil {
-		return nil
+	if noted, err := readBeside(dataDir); err != nil || noted != "" {
+		return err
 	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(db+"\n"), 0o600); err != nil {
+	path := filepath.Join(dataDir, besideName)
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return fmt.Errorf("note the database: %w", err)
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	_, err = file.WriteString(db + "\n")
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("note the database: %w", err)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return fmt.Errorf("note the database: %w", err)
+	}
+	folder, err := os.Open(dataDir)
+	if err != nil {
+		return fmt.Errorf("note the database: %w", err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
 		return fmt.Errorf("note the database: %w", err)
 	}
 	return nil

@@ -300,3 +300,18 @@ func TestPayloadsThatBreakTheirSchema(t *testing.T) {
 		}
 	}
 }
+
+// TestANoteThatAPowerCutEmptied is written again: else the control database would be taken for a database with messages of its own.
+func TestANoteThatAPowerCutEmptied(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, besideName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := noteBeside(folder, "/srv/app.db"); err != nil {
+		t.Fatal(err)
+	}
+	if noted, err := readBeside(folder); err != nil || noted != "/srv/app.db" {
+		t.Errorf("noted %q: %v", noted, err)
+	}
+}
