@@ -54,7 +54,7 @@ func TestNumbersThatShouldBeSettings(t *testing.T) {
 }
 
 // besides are the folders of programs that try the product out or measure it.
-var besides = []string{"app/bench", "app/chaos", "app/crash", "app/demo", "app/horn", "app/sink", "outbox/examples"}
+var besides = []string{"app/bench", "app/chaos", "app/crash", "app/demo", "app/horn", "app/mutants", "app/need", "app/sink", "outbox/examples"}
 
 // numbersIn lists the declarations under folders that hold a number: "outbox/lane.go widenEvery".
 func numbersIn(t *testing.T, folders ...string) []string {
