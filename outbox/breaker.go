@@ -48,8 +48,8 @@ const (
 	BreakerProbing BreakerState = "probing"
 )
 
-// breaker tells an outage of a lane's target from failures of its messages. It lives in memory: after a restart a few attempts find the
-// outage again. The dispatcher's mutex guards it; its times are monotonic.
+// breaker tells an outage of a lane's target from failures of its messages. It lives in memory; at a start it is drawn from what is stored of
+// the deliveries. The dispatcher's mutex guards it; its times are monotonic.
 type breaker struct {
 	policy   BreakerPolicy
 	failures int       // unreachable in a row
@@ -95,10 +95,15 @@ func (b *breaker) learn(class Class, probe bool, now time.Time) (changed bool) {
 	if b.failures++; b.failures < b.policy.OpensAfter {
 		return false
 	}
-	b.opened = now
-	b.delays = retry.WithCappedDuration(b.policy.ProbeCap, retry.NewExponential(b.policy.ProbeFirst))
+	b.trip(now)
 	b.await(now)
 	return true
+}
+
+// trip opens the breaker, as of a time; a probe is due at once.
+func (b *breaker) trip(opened time.Time) {
+	b.opened, b.probeAt = opened, opened
+	b.delays = retry.WithCappedDuration(b.policy.ProbeCap, retry.NewExponential(b.policy.ProbeFirst))
 }
 
 func (b *breaker) await(now time.Time) {

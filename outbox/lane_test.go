@@ -141,6 +141,48 @@ func TestThreeWeeksOffline(t *testing.T) {
 	})
 }
 
+// A process that starts while a target is out of reach probes it, rather than finding that out again with all that it may attempt.
+func TestBreakerIsOpenAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, "thing-done")
+		away, near := &site{cut: true}, &site{}
+		start := func() *Dispatcher {
+			return b.dispatcher(t, Config{Poll: time.Hour}, outside("away", 20, away.deliver), outside("near", 20, near.deliver))
+		}
+		d := start()
+		b.stage(t, events(0, 60)...)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		d.crash()
+		b.close()
+		away.forget()
+		time.Sleep(time.Hour)
+		b = openBed(t, b.path)
+		d = start()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		// At once, and then after 1, 2 and 4 seconds or so, which a crash in mid-probe could double.
+		if attempts, _ := away.counts(); attempts < 3 || attempts > 6 {
+			t.Errorf("%d attempts in the first ten seconds", attempts)
+		}
+		if lane := laneOf(t, d, "away"); lane.Breaker.State != BreakerOpen || time.Since(lane.Breaker.OpenedAt) < time.Hour {
+			t.Errorf("after the restart: %+v", lane.Breaker)
+		}
+		if lane := laneOf(t, d, "near"); lane.Breaker.State != BreakerClosed || lane.Pending != 0 {
+			t.Errorf("the lane beside it: %+v", lane)
+		}
+		away.set(false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if _, reached := away.counts(); reached != 60 {
+			t.Errorf("%d reached the target once it was back", reached)
+		}
+		_ = d.Stop(context.Background())
+		b.close()
+	})
+}
+
 func TestBreakerProbesOneAtATimeAndRamps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/posthorn/posthorn/outbox/mutant"
 )
@@ -28,7 +29,8 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 	var held map[HandlerName]string
 	var cursor DeliveryID
 	var suspected bool
-	err := d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) error {
+	outages := map[HandlerName]time.Time{}
+	err := d.config.Writer.First(ctx, func(ctx context.Context, tx *Tx) (err error) {
 		for _, h := range handlers {
 			if err := reconcileRoutes(ctx, tx, h); err != nil {
 				return err
@@ -36,9 +38,11 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 			if err := recallAside(ctx, tx, h); err != nil {
 				return err
 			}
+			if outages[h.Name], err = d.outageOf(ctx, tx, h.Name); err != nil {
+				return err
+			}
 		}
-		err := excuse(ctx, tx)
-		if err != nil {
+		if err = excuse(ctx, tx); err != nil {
 			return err
 		}
 		if err = d.returnAbandoned(ctx, tx); err != nil {
@@ -66,8 +70,35 @@ func (d *Dispatcher) recover(ctx context.Context, handlers []Handler) error {
 	d.tallies, d.cursor, d.arrived = tallies, cursor, true
 	for name, l := range d.lanes {
 		l.held, l.dirty, l.suspected = held[name], true, suspected
+		if since := outages[name]; !since.IsZero() {
+			l.breaker.trip(time.Now().Add(-max(0, d.config.now().Sub(since))))
+		}
 	}
 	return nil
+}
+
+// outageSample is how many of a lane's oldest open deliveries tell whether its target could be reached when the process ended.
+const outageSample = 100
+
+const selectOutage = `SELECT count(unreachable_at), coalesce(min(unreachable_at), 0) FROM (SELECT unreachable_at FROM outbox_deliveries INDEXED BY outbox_deliveries_open
+WHERE completed_at IS NULL AND handler = ? ORDER BY id LIMIT ?)`
+
+// outageOf is since when a lane's target cannot be reached; zero: it can, as far as is known. When the last that was heard of it, by as many
+// deliveries as open the breaker, is that it cannot, the lane begins with a probe instead of all that it may attempt at once.
+func (d *Dispatcher) outageOf(ctx context.Context, tx *Tx, name HandlerName) (time.Time, error) {
+	stmt, err := tx.Stmt(ctx, selectOutage)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var n int
+	var since int64
+	if err := stmt.QueryRowContext(ctx, string(name), outageSample).Scan(&n, &since); err != nil {
+		return time.Time{}, fmt.Errorf("find outage of %s: %w", name, err)
+	}
+	if n < d.config.Breaker.OpensAfter {
+		return time.Time{}, nil
+	}
+	return fromMicros(since), nil
 }
 
 // Prepare reconciles the routes, reads the holds and counts the backlog, as Start does, but delivers nothing: for a program that only looks

@@ -7,8 +7,12 @@ import (
 	"fmt"
 )
 
-// backfillSlice is how many messages one command of a backfill looks at.
-const backfillMessages = 250
+const (
+	// backfillMessages is how many messages one command of a backfill gives, backfillWindow how many it looks at: those that occurred at
+	// another time, or that no route wants, are passed faster.
+	backfillMessages = 250
+	backfillWindow   = 2000
+)
 
 // sliceResult is what one slice did: all that was left, or nothing yet, since attempts of the lane still run.
 type sliceResult struct{ finished, busy bool }
@@ -23,7 +27,7 @@ WHERE m.seq > :after AND m.seq <= :end AND m.kind = 'integration-event'
   AND (:from IS NULL OR m.occurred_at >= :from) AND (:to IS NULL OR m.occurred_at < :to)
   AND EXISTS (SELECT 1 FROM outbox_routes r WHERE r.handler = :handler AND r.kind = m.kind AND r.tenant IN ('*', m.tenant) AND m.type GLOB r.pattern)
   AND NOT EXISTS (SELECT 1 FROM outbox_deliveries d WHERE d.seq = m.seq AND d.handler = :handler)
-ORDER BY m.seq`
+ORDER BY m.seq LIMIT :limit`
 
 // A delivery that was kept for want of a route moves to the handler that wants it now: through a claim, which raises the fence, and back to
 // pending. It is not settled as skipped, since nobody passed it over: as a dead letter it would make its message look given up, and be
@@ -71,16 +75,19 @@ func (d *Dispatcher) backfillSlice(ctx context.Context, tx *Tx, handler HandlerN
 	if err := tx.QueryRowContext(ctx, laneIsBusy, string(handler)).Scan(&busy); err != nil || busy {
 		return sliceResult{busy: busy}, err
 	}
-	if err := tx.QueryRowContext(ctx, selectSliceEnd, b.Next, b.Last, backfillMessages).Scan(&end); err != nil {
+	if err := tx.QueryRowContext(ctx, selectSliceEnd, b.Next, b.Last, backfillWindow).Scan(&end); err != nil {
 		return sliceResult{}, err
 	}
 	if end == 0 {
 		return sliceResult{finished: true}, d.endBackfill(ctx, tx, handler)
 	}
 	seqs, err := deliveryIDs(ctx, tx, selectSlice, sql.Named("after", b.Next), sql.Named("end", end), sql.Named("handler", string(handler)),
-		sql.Named("from", optionalTime(b.From)), sql.Named("to", optionalTime(b.To)))
+		sql.Named("from", optionalTime(b.From)), sql.Named("to", optionalTime(b.To)), sql.Named("limit", backfillMessages))
 	if err != nil {
 		return sliceResult{}, err
+	}
+	if len(seqs) == backfillMessages {
+		end = seqs[len(seqs)-1] // there may be more in the window
 	}
 	moved, err := give(ctx, tx, handler, seqs)
 	if err != nil {
