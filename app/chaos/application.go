@@ -189,7 +189,7 @@ func (a *application) works(ctx context.Context) error {
 
 func besideFaults() []fault {
 	return []fault{{name: "beside", about: "a Python program and `serve --db` on its database, one or both killed at random", needs: []need{needPython},
-		cycles: [3]int{10, 100, 1000}, seconds: 60, bed: options{beside: true}, cycle: killBeside,
+		cycles: [3]int{10, 100, 1000}, seconds: 75, bed: options{beside: true}, cycle: killBeside,
 		after: func(_ context.Context, b *bed) error { return b.application.settle() }}}
 }
 

@@ -74,4 +74,4 @@ while True:
             connection.execute("ROLLBACK")
         there = connection.execute("SELECT 1 FROM orders WHERE tenant = ? AND id = ?", (tenant, key)).fetchone()
         note(what="committed" if there else "rolled back", key=key, error=str(err))
-    time.sleep(chance.random() * 0.004)
+    time.sleep(chance.random() * 0.02)

@@ -246,6 +246,17 @@ func TestEveryFaultGetsItsTurn(t *testing.T) {
 			t.Errorf("%s has %d cycles and %v seconds in the normal profile", f.name, f.cycles[normal], f.seconds)
 		}
 	}
+	for _, g := range goals {
+		planned := 0
+		for _, f := range faults() {
+			if slices.Contains(g.faults, f.name) {
+				planned += f.cycles[normal]
+			}
+		}
+		if len(g.faults) > 0 && planned < g.Want {
+			t.Errorf("%d %s are planned, %d wanted", planned, g.Name, g.Want)
+		}
+	}
 }
 
 // TestShortIsNotPassed: a number that was not reached, of a fault or of all together, is told and ends the proof with a code of its own.

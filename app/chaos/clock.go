@@ -284,7 +284,7 @@ func (m *machine) probeClock(ctx context.Context) error {
 func clockFaults() []fault {
 	k := &clock{}
 	return []fault{{name: "clock-jump", about: "the wall clock jumps by a day, by years, to 1970, under load and at a start: nothing early, stuck or purged", needs: []need{needClock},
-		cycles: [3]int{3, 8, 80}, seconds: 30, bed: options{start: k.start, pace: 3 * time.Millisecond}, cycle: k.jump}}
+		cycles: [3]int{3, 8, 80}, seconds: 22, bed: options{start: k.start, pace: 3 * time.Millisecond}, cycle: k.jump}}
 }
 
 // jump sets the clock while attempts are under way; every other time the program finds it so when it starts.

@@ -10,7 +10,7 @@ import (
 
 func cutFaults() []fault {
 	return []fault{
-		{name: "power-cut", about: "power cut under load: a reflinked image of the disk", needs: []need{needImage}, cycles: [3]int{5, 60, 600}, seconds: 50,
+		{name: "power-cut", about: "power cut under load: a reflinked image of the disk", needs: []need{needImage}, cycles: [3]int{5, 60, 600}, seconds: 55,
 			bed: options{image: true}, cycle: cutAtRandom},
 	}
 }

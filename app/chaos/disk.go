@@ -20,10 +20,10 @@ const (
 func diskFaults() []fault {
 	trace := []need{needTrace}
 	return []fault{
-		{name: "fsync-eio", about: "fsync fails with EIO: exit 70 within a second, nothing acknowledged after", needs: trace, cycles: [3]int{2, 10, 100}, seconds: 10, cycle: failSync("EIO")},
+		{name: "fsync-eio", about: "fsync fails with EIO: exit 70 within a second, nothing acknowledged after", needs: trace, cycles: [3]int{2, 8, 100}, seconds: 8, cycle: failSync("EIO")},
 		{name: "fsync-enospc", about: "fsync fails with ENOSPC: the same", needs: trace, cycles: [3]int{1, 5, 50}, seconds: 6, cycle: failSync("ENOSPC")},
 		{name: "write-eio", about: "a write to the WAL fails with EIO", needs: trace, cycles: [3]int{1, 6, 60}, seconds: 9, bed: options{pace: 3 * time.Millisecond}, cycle: failWrite("EIO")},
-		{name: "write-enospc", about: "writes to the WAL fail with ENOSPC for a while: refused, then healed", needs: trace, cycles: [3]int{3, 6, 60}, seconds: 20, bed: options{pace: 3 * time.Millisecond}, cycle: failWrite("ENOSPC")},
+		{name: "write-enospc", about: "writes to the WAL fail with ENOSPC for a while: refused, then healed", needs: trace, cycles: [3]int{3, 4, 60}, seconds: 14, bed: options{pace: 3 * time.Millisecond}, cycle: failWrite("ENOSPC")},
 		{name: "disk-full", about: "a full disk: refused, then healed without a restart", needs: []need{needMount}, cycles: [3]int{0, 3, 20}, seconds: 8, bed: options{tmpfs: 64}, cycle: fillDisk},
 	}
 }

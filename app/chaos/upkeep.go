@@ -15,8 +15,8 @@ import (
 func upkeepFaults() []fault {
 	return []fault{
 		{name: "replay-killed", about: "SIGKILL during a bulk replay: each dead letter is replayed once, each replay audited", needs: []need{needTrace},
-			cycles: [3]int{8, 5, 40}, seconds: 15, cycle: killReplay, after: auditReplays},
-		{name: "retention-killed", about: "SIGKILL while retention removes what was dispatched: dead letters stay", cycles: [3]int{3, 8, 100}, seconds: 22,
+			cycles: [3]int{8, 4, 40}, seconds: 14, cycle: killReplay, after: auditReplays},
+		{name: "retention-killed", about: "SIGKILL while retention removes what was dispatched: dead letters stay", cycles: [3]int{3, 5, 100}, seconds: 18,
 			bed: options{settings: `  retention-dispatched: {value: 0s, observation: "a proof cannot wait for days"}
   retention-dispatched-count: {value: 0, observation: "a proof cannot wait for a million"}
 `}, cycle: killRetention},
