@@ -97,6 +97,8 @@ type bed struct {
 	refusals, resolved atomic.Int64
 	// loose holds the boots in which the process was stopped or its clock moved.
 	loose map[int]bool
+	// slowest is the longest that a start behind a crowd took.
+	slowest time.Duration
 	// purging: what was dispatched may be gone.
 	purging bool
 	// audited: every delivery to doom was replayed once.

@@ -97,6 +97,9 @@ func prove(ctx context.Context, m *machine, f fault, cycles int, tell func(strin
 	o.Figures["acknowledged"], o.Figures["refused"] = b.ledger.count(acknowledged), b.ledger.count(refused)
 	o.Figures["resolved"], o.Figures["arrivals"], o.Figures["target faults"] = int(b.resolved.Load()), arrivals, misdeeds
 	o.Figures["boots"] = b.program.boot
+	if b.slowest > 0 {
+		o.Figures["ms until ready behind 100,000 pending"] = int(b.slowest.Milliseconds())
+	}
 	o.Figures["messages to three handlers"] = b.widelySent()
 	return o
 }

@@ -128,6 +128,7 @@ func killCrowd(ctx context.Context, b *bed, random *rand.Rand) (bool, error) {
 		return true, err
 	}
 	b.judgeReadiness(took, pending)
+	b.slowest = max(b.slowest, took)
 	return pending >= crowded, b.resolve(ctx)
 }
 
