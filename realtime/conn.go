@@ -23,8 +23,8 @@ const (
 type conn struct {
 	Subscriber
 	hub    *Hub
-	start  uint64 // the hub's sequence at admission: what is not newer is not pushed
-	resume resumption
+	start  uint64      // the hub's sequence at admission: what is not newer is not pushed
+	resume *resumption // until it has been told
 	life   time.Duration
 
 	mu       sync.Mutex
@@ -60,7 +60,7 @@ func (c *conn) begin() {
 		data, _ := json.Marshal(because{c.resume.reset})
 		c.offer(frame{id: c.cursorID(), name: "reset", data: data})
 	}
-	c.resume.missed = nil
+	c.resume = nil
 	c.schedule()
 	c.pump()
 }

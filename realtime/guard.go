@@ -49,23 +49,23 @@ var (
 // goroutines. So each connection has a stream of its own, which nobody else waits for, and the order of taking it down is fixed.
 type guard struct {
 	server *sse.Server
-	gone   sync.Map // stream id → chan struct{}, closed when its only subscriber is out of the stream
+
+	mu   sync.Mutex
+	gone map[string]*line // those whose only subscriber is not out of its stream yet, by stream id
 }
 
 func newGuard() *guard {
-	g := &guard{server: sse.New()}
+	g := &guard{server: sse.New(), gone: map[string]*line{}}
 	g.server.AutoReplay = false // its log is unbounded and numbers events by itself; history is the hub's
 	g.server.AutoStream = false // a stream exists for as long as its connection is served
 	g.server.SplitData = true
 	g.server.BufferSize = credits + 4 // and as many for hello, reset, bye and the end
-	g.server.Headers = map[string]string{
-		"Content-Type":      "text/event-stream",
-		"Cache-Control":     "no-store, no-transform",
-		"X-Accel-Buffering": "no",
-	}
 	g.server.OnUnsubscribe = func(id string, _ *sse.Subscriber) {
-		if gone, ok := g.gone.LoadAndDelete(id); ok {
-			close(gone.(chan struct{}))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if l := g.gone[id]; l != nil {
+			delete(g.gone, id)
+			l.gone.Done()
 		}
 	}
 	return g
@@ -77,33 +77,42 @@ type line struct {
 	id     string
 	ctx    context.Context
 	cancel context.CancelFunc
-	writer *frameWriter
+	writer frameWriter
+	gone   sync.WaitGroup // zero when the subscriber is out of the stream
 }
 
-// line prepares a connection's stream. The callbacks run on the goroutine that serves: opened once headers are out and the
-// stream takes frames, flushed after each frame, failed once, with the first error of writing.
+// listener is told how a line goes, on the goroutine that serves: begin once headers are out and the stream takes frames, flushed after each frame, failed
+// once, with the first error of writing, and ended when r3labs/sse has stopped writing: nothing may be offered from then on.
+type listener interface {
+	begin()
+	flushed()
+	failed(error)
+	ended()
+}
+
+// line prepares a connection's stream.
 func (g *guard) line(id string, w http.ResponseWriter, r *http.Request, timeout time.Duration) *line {
 	ctx, cancel := context.WithCancel(r.Context())
 	l := &line{guard: g, id: id, ctx: ctx, cancel: cancel}
-	l.writer = &frameWriter{
+	l.writer = frameWriter{
 		ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, closing: r.ProtoMajor == 1,
 	}
 	return l
 }
 
-// serve writes the stream until it ends. closed is called when r3labs/sse has stopped writing, and must see to it that nothing
-// is offered from then on.
-func (l *line) serve(opened, flushed func(), failed func(error), closed func()) {
-	l.writer.opened, l.writer.flushed = opened, flushed
-	l.writer.failed = func(err error) { failed(err); l.cancel() }
+// serve writes the stream until it ends.
+func (l *line) serve(to listener) {
+	l.writer.to, l.writer.cancel = to, l.cancel
 
-	gone := make(chan struct{})
-	l.guard.gone.Store(l.id, gone)
+	l.gone.Add(1)
+	l.guard.mu.Lock()
+	l.guard.gone[l.id] = l
+	l.guard.mu.Unlock()
 	l.guard.server.CreateStream(l.id)
 	defer func() {
-		closed()
+		to.ended()
 		l.cancel()
-		<-gone // a stream that is removed before its subscriber has left it leaks the subscriber's goroutine
+		l.gone.Wait() // a stream that is removed before its subscriber has left it leaks the subscriber's goroutine
 		l.guard.server.RemoveStream(l.id)
 		l.writer.last()
 	}()
@@ -114,7 +123,7 @@ func (l *line) serve(opened, flushed func(), failed func(error), closed func()) 
 		Method: http.MethodGet,
 		URL:    &url.URL{RawQuery: "stream=" + l.id},
 	}
-	l.guard.server.ServeHTTP(l.writer, r.WithContext(l.ctx))
+	l.guard.server.ServeHTTP(&l.writer, r.WithContext(l.ctx))
 }
 
 func (l *line) offer(f frame) error {

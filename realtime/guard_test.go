@@ -18,7 +18,7 @@ func serveLine(t *testing.T, opened func(l *line), flushed func()) (body io.Read
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(done)
 		l := g.line("id-1", w, r, time.Minute)
-		l.serve(func() { opened(l) }, flushed, func(error) {}, func() {})
+		l.serve(hooks{func() { opened(l) }, flushed})
 		if g.server.StreamExists("id-1") {
 			t.Error("the stream is left behind")
 		}
@@ -120,3 +120,11 @@ func TestGuardNeverBlocks(t *testing.T) {
 		t.Error("a stream that cannot be hung up is not cut")
 	}
 }
+
+// hooks are a listener that only cares for some of it.
+type hooks struct{ onBegin, onFlushed func() }
+
+func (h hooks) begin()       { h.onBegin() }
+func (h hooks) flushed()     { h.onFlushed() }
+func (h hooks) failed(error) {}
+func (h hooks) ended()       {}

@@ -155,7 +155,8 @@ func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*
 	}
 	c.start = h.history.seq
 	c.slots.reached = c.start
-	c.resume = h.history.resume(lastEventID, s.Tenant, s.Topics)
+	resume := h.history.resume(lastEventID, s.Tenant, s.Topics)
+	c.resume = &resume
 	for _, p := range c.resume.missed {
 		c.slots.push(p)
 	}
@@ -194,7 +195,7 @@ func (h *Hub) revocations() uint64 {
 // serve runs an admitted connection to its end.
 func (h *Hub) serve(c *conn, l *line) {
 	defer h.leave(c)
-	l.serve(c.begin, c.flushed, c.failed, c.ended)
+	l.serve(c)
 }
 
 func (h *Hub) leave(c *conn) {

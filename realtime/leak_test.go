@@ -144,7 +144,9 @@ func TestNothingLeaks(t *testing.T) {
 				t.Errorf("closed by %v, want %s", st.Closed, tt.reason)
 			}
 			left := 0
-			s.hub.guard.gone.Range(func(any, any) bool { left++; return true })
+			s.hub.guard.mu.Lock()
+			left += len(s.hub.guard.gone)
+			s.hub.guard.mu.Unlock()
 			if left != 0 {
 				t.Errorf("%d streams left in the guard", left)
 			}

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +17,16 @@ var errLagging = errors.New("client is lagging")
 // cursorMark begins the comments that the writer turns into a heartbeat with an id. An event stream can move the client's last
 // event id without an event, but r3labs/sse writes an id only beside data.
 const cursorMark = "cursor "
+
+// What every stream says of itself. It is shared, and never changed.
+var (
+	connectionClose = []string{"close"}
+	streamHeaders   = http.Header{
+		"Content-Type":      {"text/event-stream"},
+		"Cache-Control":     {"no-store, no-transform"},
+		"X-Accel-Buffering": {"no"},
+	}
+)
 
 // lastGasp bounds how long the end of a response may take.
 const lastGasp = time.Second
@@ -32,8 +43,8 @@ type frameWriter struct {
 	timeout time.Duration
 	closing bool // close the HTTP/1 connection afterwards: its deadline and send buffer are not fit for other requests
 
-	opened, flushed func()
-	failed          func(error)
+	to     listener
+	cancel context.CancelFunc
 
 	isOpen bool
 	lent   *[]byte // nil while no frame is being collected
@@ -45,9 +56,14 @@ type frameWriter struct {
 }
 
 func (w *frameWriter) WriteHeader(status int) {
-	w.Header().Del("Connection") // the library says keep-alive, which HTTP/2 forbids
+	h := w.Header()
+	h.Del("Connection") // the library says keep-alive, which HTTP/2 forbids
 	if w.closing {
-		w.Header().Set("Connection", "close")
+		h["Connection"] = connectionClose
+	}
+	// The response keeps its headers for as long as the stream lives, so all streams share their values.
+	for name, values := range streamHeaders {
+		h[name] = values
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -102,16 +118,17 @@ func (w *frameWriter) Flush() {
 			w.err = fmt.Errorf("%w: %w", errLagging, w.err)
 		}
 		w.release()
-		w.failed(w.err)
+		w.to.failed(w.err)
+		w.cancel()
 		return
 	}
 	if !w.isOpen {
 		w.isOpen = true
-		w.opened()
+		w.to.begin()
 		return
 	}
 	w.release()
-	w.flushed()
+	w.to.flushed()
 }
 
 var errCut = errors.New("stream was cut")

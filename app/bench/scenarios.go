@@ -45,6 +45,7 @@ func Scenarios(program string) []Scenario {
 	)
 	if program != "" {
 		list = append(list, httpScenarios(program)...)
+		list = append(list, liveScenarios(program)...)
 	}
 	return list
 }

@@ -83,6 +83,7 @@ func App(deps Deps) *cli.App {
 			completionCommand(deps),
 			lendingCommand(deps),
 			benchCommand(deps),
+			benchLiveServer(deps),
 			measureCommand(deps),
 			rollbackCheckCommand(deps),
 			versionCommand(deps),
