@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// maxConnections bounds the connections of the network; who comes beyond it waits.
-const maxConnections = 4096
+// maxRequests bounds the connections of the network that are no live streams, for which the setting live-connections has places of their own; who comes
+// beyond both waits.
+const maxRequests = 4096
 
 // errListen is what is wrong with the address to listen on.
 var errListen = errors.New("bad address to listen on")
@@ -56,13 +57,13 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// listenTCP binds the address, with TLS where there are files for it.
-func listenTCP(address string, files *TLSFiles) (net.Listener, error) {
+// listenTCP binds the address, with TLS where there are files for it, for so many live streams and the requests beside them.
+func listenTCP(address string, files *TLSFiles, streams int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, &listenError{"listen: " + err.Error(), "another program may have this port; --listen 127.0.0.1:0 takes a free one"}
 	}
-	listener = newCrowd(listener, maxConnections)
+	listener = newCrowd(listener, maxRequests+streams)
 	if files == nil {
 		return listener, nil
 	}

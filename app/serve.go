@@ -105,7 +105,7 @@ func (s *serving) listen(address string) (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
-	tcp, err := listenTCP(address, s.options.Config.TLS)
+	tcp, err := listenTCP(address, s.options.Config.TLS, s.Records().Int("live-connections"))
 	if err != nil {
 		_ = socket.Close()
 		return Ready{}, err

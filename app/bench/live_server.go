@@ -22,6 +22,7 @@ import (
 // net/http and deadlines alone. Each line that it reads is a command, and each is answered by one line of JSON.
 //
 //	publish N   tell every stream N times, one after the other has been handed over
+//	tell        tell every stream once, and do not wait; not answered
 //	stats       what it holds and has spent
 func LiveServer(ctx context.Context, kind string, in io.Reader, out io.Writer) error {
 	var streams liveStreams
@@ -55,6 +56,8 @@ func LiveServer(ctx context.Context, kind string, in io.Reader, out io.Writer) e
 			_, _ = fmt.Sscan(rest, &n)
 			streams.publish(n)
 			_ = answer.Encode(map[string]bool{"done": true})
+		case "tell":
+			streams.tell()
 		case "stats":
 			debug.FreeOSMemory() // collects twice, so that stacks shrink to what is in use
 			runtime.GC()
@@ -78,6 +81,8 @@ type liveStreams interface {
 	http.Handler
 	// publish tells every stream of a change, the n-th.
 	publish(n int64)
+	// tell is one without waiting.
+	tell()
 }
 
 // hubStreams are the product's.
@@ -94,12 +99,16 @@ func (s *hubStreams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *hubStreams) publish(n int64) {
 	for range n {
-		s.seen++
-		_ = s.hub.Publish("main", realtime.Notification{Topic: "backlog", ID: strings.Repeat("x", 60), Version: s.seen, Change: "changed", Freshness: realtime.Immediate()})
+		s.tell()
 		for s.hub.Stats().Delivered < uint64(s.seen)*uint64(s.hub.Stats().Connections) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+}
+
+func (s *hubStreams) tell() {
+	s.seen++
+	_ = s.hub.Publish("main", realtime.Notification{Topic: "backlog", ID: strings.Repeat("x", 60), Version: s.seen, Change: "changed", Freshness: realtime.Immediate()})
 }
 
 // plainStreams are the least that streaming costs with net/http: a goroutine of the server's for each, waiting for bytes, and a deadline for each write.
@@ -162,3 +171,5 @@ func (s *plainStreams) publish(n int64) {
 		s.left.Wait()
 	}
 }
+
+func (s *plainStreams) tell() { s.publish(1) }

@@ -45,7 +45,7 @@ func Scenarios(program string) []Scenario {
 	)
 	if program != "" {
 		list = append(list, httpScenarios(program)...)
-		list = append(list, liveScenarios(program)...)
+		list = append(append(list, liveScenarios(program)...), loadScenarios(program)...)
 	}
 	return list
 }

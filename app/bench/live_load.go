@@ -1,0 +1,162 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// loadScenarios measure what streams do to others: to a commit, and to the streams beside them.
+func loadScenarios(program string) []Scenario {
+	list := []Scenario{
+		{Name: "live/commit/none", Unit: "ms", run: commitBeside(program, 0, commitP50)},
+		{Name: "live/commit/5000", Unit: "ms", Against: "live/commit/none", run: commitBeside(program, 5000, commitP50)},
+		{Name: "live/notified/p50", Unit: "ms", run: commitBeside(program, 1, notified(0.50))},
+		{Name: "live/notified/p99", Unit: "ms", run: commitBeside(program, 1, notified(0.99))},
+		{Name: "live/healthy/beside-none", Unit: "ms", run: healthyBeside(program, 0)},
+	}
+	for _, hung := range []int{1, 20, 200} {
+		list = append(list, Scenario{Name: "live/healthy/beside-" + strconv.Itoa(hung) + "-hung", Unit: "ms", Against: "live/healthy/beside-none", run: healthyBeside(program, hung)})
+	}
+	return list
+}
+
+// manyStreams lets one user hold what a bench opens.
+const manyStreams = `settings:
+  live-connections: {value: 20000, observation: "a bench is one user"}
+  live-connections-user: {value: 10000, observation: "a bench is one user"}
+  live-connections-address: {value: 10000, observation: "a bench is one machine"}
+`
+
+type beside struct {
+	server *Server
+	client *http.Client
+	heard  *listeners
+	length time.Duration
+	n      int
+}
+
+func (b *beside) commit(ctx context.Context) error {
+	b.n++
+	return b.server.transaction(ctx, b.client, b.n)
+}
+
+func commitBeside(program string, streams int, figure func(context.Context, *beside) (float64, error)) func(context.Context, string, time.Duration) (float64, error) {
+	return func(ctx context.Context, dir string, length time.Duration) (float64, error) {
+		if err := os.WriteFile(filepath.Join(dir, "posthorn.yaml"), []byte(manyStreams), 0o600); err != nil {
+			return 0, err
+		}
+		s, err := StartServer(ctx, program, dir)
+		if err != nil {
+			return 0, err
+		}
+		defer s.Stop()
+		l, err := listenToAll(ctx, strings.TrimPrefix(s.URL(), "http://"), "/v1/events?topic=backlog", map[string]string{"Authorization": "Bearer " + s.Token()}, streams)
+		if err != nil {
+			return 0, err
+		}
+		defer l.close()
+		b := &beside{server: s, heard: l, length: length, client: &http.Client{Transport: &http.Transport{}}}
+		defer b.client.CloseIdleConnections()
+		for range 20 {
+			if err := b.commit(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return figure(ctx, b)
+	}
+}
+
+// commitP50 is how long a transaction takes over HTTP, at the pace at which the backlog is told: five times a second.
+func commitP50(ctx context.Context, b *beside) (float64, error) {
+	var took []time.Duration
+	for range perSecond(2*b.length, 20) {
+		began := time.Now()
+		if err := b.commit(ctx); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(50 * time.Millisecond)
+	}
+	return quantile(took, 0.5), nil
+}
+
+// notified is the time from the answer to a transaction until its notification is read.
+func notified(q float64) func(context.Context, *beside) (float64, error) {
+	return func(ctx context.Context, b *beside) (float64, error) {
+		var took []time.Duration
+		for range perSecond(10*b.length, 4) {
+			time.Sleep(250 * time.Millisecond) // the pace of the topic
+			before := b.heard.heard.Load()
+			if err := b.commit(ctx); err != nil {
+				return 0, err
+			}
+			committed := time.Now()
+			for b.heard.heard.Load() == before {
+				if time.Since(committed) > 10*time.Second {
+					return 0, errors.New("no notification within ten seconds")
+				}
+				time.Sleep(20 * time.Microsecond)
+			}
+			took = append(took, time.Since(committed))
+		}
+		return quantile(took, q), nil
+	}
+}
+
+// healthyBeside is the p99 from a notification's publication until fifty streams that read have it, beside some that take nothing.
+func healthyBeside(program string, hung int) func(context.Context, string, time.Duration) (float64, error) {
+	const healthy = 50
+	return func(ctx context.Context, _ string, length time.Duration) (float64, error) {
+		p, err := startLive(ctx, program, "hub")
+		if err != nil {
+			return 0, err
+		}
+		defer p.stop()
+		for range hung {
+			conn, err := net.Dial("tcp", p.address)
+			if err != nil {
+				return 0, err
+			}
+			defer func() { _ = conn.Close() }()
+			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+			if _, err := io.WriteString(conn, "GET /?topic=backlog HTTP/1.1\r\nHost: bench\r\n\r\n"); err != nil {
+				return 0, err
+			}
+		}
+		l, err := listenToAll(ctx, p.address, "/?topic=backlog", nil, healthy)
+		if err != nil {
+			return 0, err
+		}
+		defer l.close()
+		var took []time.Duration
+		for i := range perSecond(length, 300) + 200 {
+			began := time.Now()
+			if _, err := io.WriteString(p.in, "tell\n"); err != nil {
+				return 0, err
+			}
+			for l.heard.Load() < int64(healthy*(i+1)) {
+				if time.Since(began) > 10*time.Second {
+					return 0, fmt.Errorf("%d of %d heard", l.heard.Load()-int64(healthy*i), healthy)
+				}
+				time.Sleep(20 * time.Microsecond)
+			}
+			took = append(took, time.Since(began))
+		}
+		return quantile(took, 0.99), nil
+	}
+}
+
+func quantile(took []time.Duration, q float64) float64 {
+	slices.Sort(took)
+	return float64(took[min(len(took)-1, int(q*float64(len(took))))].Microseconds()) / 1000
+}
