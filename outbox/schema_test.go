@@ -63,6 +63,8 @@ var contract = []struct{ name, sql, refused string }{
 	{"more attempts than can be counted", `UPDATE outbox_deliveries SET attempt = 9223372036854775807 WHERE id = 1`, "numbers_are_bounded"},
 	{"a time that nobody can write", `UPDATE outbox_deliveries SET next_attempt_at = 9223372036854775807 WHERE id = 1`, "numbers_are_bounded"},
 	{"a lease without an owner", `UPDATE outbox_deliveries SET state = 'processing', next_attempt_at = NULL, blocked = NULL WHERE id = 1`, "state_decides_which_columns_are_null"},
+	{"dispatched, and not ended", `UPDATE outbox_deliveries SET state = 'dispatched', next_attempt_at = NULL, blocked = NULL, suppressed = 0, fence = 1 WHERE id = 1`, "state_decides_which_columns_are_null"},
+	{"a dead letter without a class", `UPDATE outbox_deliveries SET state = 'dead-letter', next_attempt_at = NULL, blocked = NULL, completed_at = 1, fence = 1 WHERE id = 1`, "state_decides_which_columns_are_null"},
 	{"an unknown state", `UPDATE outbox_deliveries SET state = 'queued' WHERE id = 1`, "state_decides_which_columns_are_null"},
 	{"a worker that reads version 1", `INSERT INTO outbox_workers VALUES ('integration-event', 'thing-done', 1, 'w')`, ""},
 	{"a version that no worker reads", `INSERT INTO outbox_messages(type, schema_version, payload) VALUES ('thing-done', 2, '{}')`, "unreadable"},
