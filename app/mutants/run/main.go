@@ -20,7 +20,7 @@ const module = "github.com/posthorn/posthorn/"
 
 func main() {
 	only := flag.String("only", "", "run the mutations whose name or provision is in this `LIST`, separated by commas")
-	timeout := flag.Duration("timeout", 2*time.Minute, "a test that runs longer has failed")
+	timeout := flag.Duration("timeout", time.Minute, "a test that runs longer hangs, which is noticed as well")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -55,7 +55,7 @@ func run(ctx context.Context, only string, timeout time.Duration) error {
 			verdict = "BROKEN"
 			fmt.Fprintln(os.Stderr, m.Name+":", err)
 		}
-		if verdict != "caught" {
+		if verdict != "caught" && verdict != "hung" {
 			missed = append(missed, m.Name)
 		}
 		fmt.Printf("%-4s %-24s %-7s %5.1fs  %s: %s\n", m.Provision, m.Name, verdict, time.Since(began).Seconds(), m.Test, m.About)
@@ -70,7 +70,7 @@ func run(ctx context.Context, only string, timeout time.Duration) error {
 // try runs a mutation's test without it, once, and with it.
 func try(ctx context.Context, root string, m mutants.Mutation, timeout time.Duration, sound map[string]bool) (verdict string, err error) {
 	if !sound[m.Test] {
-		if passed, out, err := test(ctx, m.Test, "", timeout); err != nil || !passed {
+		if passed, out, err := test(ctx, m.Test, "", 5*timeout); err != nil || !passed {
 			return "", fmt.Errorf("%s does not pass without a change: %w\n%s", m.Test, err, out)
 		}
 		sound[m.Test] = true
@@ -92,6 +92,8 @@ func try(ctx context.Context, root string, m mutants.Mutation, timeout time.Dura
 		return "MISSED", nil
 	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
 		return "", fmt.Errorf("it does not build:\n%s", out)
+	case strings.Contains(out, "panic: test timed out"):
+		return "hung", nil
 	}
 	return "caught", nil
 }
