@@ -129,7 +129,9 @@ func serve(ctx context.Context, build Build, flags cli.ServeFlags, log io.Writer
 	if _, err := config.level(); err != nil {
 		return &cli.Failure{Code: cli.ExitUsage, Sentence: "the log level is none", Advice: "--log-level debug, info, warn or error"}
 	}
-	return Serve(ctx, Options{Build: build, DataDir: dataDir, DB: flags.DB, AcceptLostTail: flags.AcceptLostTail, Config: config, Logger: config.logger(log)},
+	logger := config.logger(log)
+	tameLibraries(logger)
+	return Serve(ctx, Options{Build: build, DataDir: dataDir, DB: flags.DB, AcceptLostTail: flags.AcceptLostTail, Config: config, Logger: logger},
 		flags.ReadyFile)
 }
 

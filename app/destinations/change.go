@@ -39,7 +39,7 @@ func (alter) Authorize(by access.Principal) error { return by.Require(access.Adm
 // Alter changes where and how a destination delivers, for what is pending too. Changed types hold for what is staged from then on.
 func (s *Service) Alter(ctx context.Context, destination string, change Change) (View, error) {
 	return s.reshape(ctx, alter{name(destination), change}, destination, "destination.change", func(d *Destination, _ time.Time) (string, error) {
-		if err := (create{change.on(*d), s}).Validate(); err != nil {
+		if err := (create{change.on(*d), s, d.Tenant}).Validate(); err != nil {
 			return "", err
 		}
 		changed := change.on(*d)

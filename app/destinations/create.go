@@ -36,6 +36,7 @@ var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 type create struct {
 	NewDestination
 	service *Service
+	tenant  outbox.TenantID
 }
 
 // Validate judges everything that needs no store, all at once.
@@ -55,7 +56,7 @@ func (c create) Validate() error {
 		}
 	case Pull:
 	case File:
-		if err := file.CheckPath(c.Path, c.service.config.Files); err != nil {
+		if err := file.CheckPath(c.service.fileOf(c.Path, c.tenant)); err != nil {
 			v.Add("/path", strings.TrimPrefix(err.Error(), file.ErrInvalidPath.Error()+": "))
 		}
 	default:
@@ -95,6 +96,15 @@ func (c create) Validate() error {
 	return refused
 }
 
+// fileOf is where a file destination writes. Tenants other than main have a folder of their own in each that is allowed.
+func (s *Service) fileOf(path string, tenant outbox.TenantID) file.Config {
+	config := file.Config{Path: path, Allow: s.config.Files}
+	if tenant != outbox.MainTenant {
+		config.Below = string(tenant)
+	}
+	return config
+}
+
 // Authorize asks for an admin.
 func (create) Authorize(by access.Principal) error { return by.Require(access.Admin) }
 
@@ -106,7 +116,8 @@ func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error)
 	if n.Kind == Webhook {
 		secret = webhook.GenerateSecret()
 	}
-	destination, err := mediator.Send(ctx, s.config.Mediator, create{n, s}, func(ctx context.Context, work *mediator.UnitOfWork, c create) (Destination, error) {
+	by, _ := access.From(ctx) // who there is not is refused by Authorize
+	destination, err := mediator.Send(ctx, s.config.Mediator, create{n, s, by.Tenant}, func(ctx context.Context, work *mediator.UnitOfWork, c create) (Destination, error) {
 		d := Destination{Name: c.Name, Tenant: work.By.Tenant, Kind: c.Kind, Types: c.Types, CreatedAt: work.Now, CreatedBy: work.By.Actor,
 			Options: Options{URL: c.URL, Path: c.Path, Concurrency: c.Concurrency, Rate: c.Rate, Timeout: c.Timeout, Order: c.Order}}
 		if c.Kind == Webhook {
@@ -124,7 +135,6 @@ func (s *Service) Create(ctx context.Context, n NewDestination) (Created, error)
 	}
 	s.flow(context.WithoutCancel(ctx), destination)
 	s.config.Observe(destination.Tenant, destination.Name, "created")
-	by, _ := access.From(ctx)
 	created := Created{View: destination.view(by, s.config.Defaults)}
 	if n.Kind == Webhook {
 		created.Secret = secret.Reveal()

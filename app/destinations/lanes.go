@@ -111,7 +111,7 @@ func (s *Service) build(d Destination, bounds bounds) (integration, error) {
 		}
 		return integration{deliver: target.Deliver, key: "webhook-id", close: target.Close}, nil
 	case File:
-		target, err := file.New(file.Config{Path: d.Options.Path, Allow: s.config.Files})
+		target, err := file.New(s.fileOf(d.Options.Path, d.Tenant))
 		if err != nil {
 			return integration{}, err
 		}

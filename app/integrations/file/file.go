@@ -13,10 +13,12 @@ import (
 
 // Config is a registration of one file.
 type Config struct {
-	// Path is the file: absolute, or relative to the first allowed folder.
+	// Path is the file: absolute, or relative to the first allowed folder and Below.
 	Path string
 	// Allow are the folders, absolute, inside which files may be.
 	Allow []string
+	// Below, if set, is the only folder in each of them that may hold this file. So files of one tenant are not written to by another.
+	Below string
 }
 
 // File appends deliveries to one file. It is safe for concurrent use. Close it when its registration ends.
@@ -42,7 +44,7 @@ var errClosed = errors.New("the destination is closed")
 
 // New returns a file destination for a path that an allowed folder holds. It opens nothing yet.
 func New(config Config) (*File, error) {
-	where, err := locate(config.Path, config.Allow)
+	where, err := locate(config)
 	if err != nil {
 		return nil, fmt.Errorf("register file: %w", err)
 	}

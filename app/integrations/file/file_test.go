@@ -363,22 +363,29 @@ func TestCheckPath(t *testing.T) {
 	for _, path := range []string{
 		"events.jsonl", "a/b/c.ndjson", "/srv/posthorn/x.log", "/mnt/usb/y.txt", "/mnt/usb//z.json", "./w.json", "/srv/posthorn/..x.log", "Ümlaut.log",
 	} {
-		if err := CheckPath(path, allow); err != nil {
+		if err := CheckPath(Config{Path: path, Allow: allow}); err != nil {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
 	for _, path := range []string{
 		"", ".", "/", "/srv/posthorn", "/srv/posthorn/", "/srv/posthornx/a.log", "/etc/passwd", "/etc/x.log", "../x.log", "a/../../x.log", "/srv/posthorn/../x.log", "a/../b.log",
 		"x", "posthorn.db", "posthorn.db-wal", "x.LOG", "x.log\x00", "x\n.log", "\xff.log", strings.Repeat("a", 1024) + ".log", "/srv/posthorn/x.log/",
+		strings.Repeat("a", 252) + ".log",
 	} {
-		if err := CheckPath(path, allow); !errors.Is(err, ErrInvalidPath) {
+		if err := CheckPath(Config{Path: path, Allow: allow}); !errors.Is(err, ErrInvalidPath) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
-	if err := CheckPath("x.log", nil); !errors.Is(err, ErrInvalidPath) || !strings.Contains(err.Error(), "posthorn.yaml") {
+	for path, fits := range map[string]bool{"x.log": true, "/mnt/usb/acme/x.log": true, "/srv/posthorn/acme/a/x.log": true, "/mnt/usb/x.log": false,
+		"/srv/posthorn/acmex/x.log": false, "/srv/posthorn/acme.log": false} {
+		if err := CheckPath(Config{Path: path, Allow: allow, Below: "acme"}); (err == nil) != fits {
+			t.Errorf("%q below acme: %v", path, err)
+		}
+	}
+	if err := CheckPath(Config{Path: "x.log"}); !errors.Is(err, ErrInvalidPath) || !strings.Contains(err.Error(), "posthorn.yaml") {
 		t.Errorf("no folder allowed: %v", err)
 	}
-	if err := CheckPath("x.log", []string{"relative"}); !errors.Is(err, ErrInvalidPath) {
+	if err := CheckPath(Config{Path: "x.log", Allow: []string{"relative"}}); !errors.Is(err, ErrInvalidPath) {
 		t.Errorf("a relative folder: %v", err)
 	}
 }

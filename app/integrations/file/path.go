@@ -15,6 +15,9 @@ var ErrInvalidPath = errors.New("invalid destination file")
 
 const maxPath = 1024
 
+// maxName is what the usual file systems allow for one name.
+const maxName = 255
+
 var extensions = []string{".jsonl", ".ndjson", ".json", ".log", ".txt"}
 
 // place is a path split at the folder that allows it.
@@ -23,13 +26,14 @@ type place struct {
 	name   string // relative to folder, inside it
 }
 
-// CheckPath judges a destination's path when the destination is created. A relative path lies in the first allowed folder.
-func CheckPath(path string, allow []string) error {
-	_, err := locate(path, allow)
+// CheckPath judges the path of a Config when its destination is created.
+func CheckPath(config Config) error {
+	_, err := locate(config)
 	return err
 }
 
-func locate(path string, allow []string) (place, error) {
+func locate(config Config) (place, error) {
+	path, allow := config.Path, config.Allow
 	refuse := func(sentence string) (place, error) { return place{}, fmt.Errorf("%w: %s", ErrInvalidPath, sentence) }
 	switch {
 	case path == "" || len(path) > maxPath:
@@ -42,6 +46,8 @@ func locate(path string, allow []string) (place, error) {
 		return refuse("its name must end in one of " + strings.Join(extensions, ", "))
 	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
 		return refuse("its path holds \"..\"")
+	case slices.ContainsFunc(strings.Split(filepath.ToSlash(path), "/"), func(name string) bool { return len(name) > maxName }):
+		return refuse(fmt.Sprintf("a name in its path is longer than %d bytes", maxName))
 	}
 	for _, folder := range allow {
 		if !filepath.IsAbs(folder) {
@@ -49,12 +55,15 @@ func locate(path string, allow []string) (place, error) {
 		}
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(allow[0], path)
+		path = filepath.Join(allow[0], config.Below, path)
 	}
 	path = filepath.Clean(path)
 	for _, folder := range allow {
 		folder = filepath.Clean(folder)
 		if name, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(name) && name != "." {
+			if config.Below != "" && !strings.HasPrefix(filepath.ToSlash(name), config.Below+"/") {
+				return refuse("its path must lie below " + filepath.Join(folder, config.Below) + ", the folder of its tenant")
+			}
 			return place{folder: folder, name: name}, nil
 		}
 	}
