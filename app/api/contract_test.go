@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,7 +85,17 @@ func (c *contract) holds(t *testing.T, method, target string, a answer) {
 	if err := schema.Validate(value); err != nil {
 		t.Errorf("%s %s is not answered as the OpenAPI document says: %v", method, target, err)
 	}
+	for _, found := range moments.FindAllString(a.body, -1) {
+		if !written.MatchString(found) {
+			t.Errorf("%s %s is answered with the time %s; times are in UTC, to the microsecond as the store keeps them", method, target, found)
+		}
+	}
 }
+
+var (
+	moments = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:[^"]*"`)
+	written = regexp.MustCompile(`^"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z"$`)
+)
 
 var compiling sync.Mutex // a Compiler is not for concurrent use
 

@@ -94,6 +94,6 @@ func (s *server) sessionRoutes() {
 			return reply{}, err
 		}
 		text, expires := s.Sessions.Links.New(by)
-		return reply{http.StatusCreated, linkView{URL: s.URL() + "/setup#token=" + text, ExpiresAt: expires}}, nil
+		return reply{http.StatusCreated, linkView{URL: s.URL() + "/setup#token=" + text, ExpiresAt: expires.UTC().Truncate(time.Microsecond)}}, nil
 	})
 }

@@ -161,7 +161,7 @@ func (m *Module) Desk(ctx context.Context) (Desk, error) {
 		return Desk{}, err
 	}
 	return mediator.Ask(ctx, m.mediator, Page{}.of("desk"), func(ctx context.Context, db *bun.DB, by access.Principal, _ look) (Desk, error) {
-		now := time.Now().UTC()
+		now := time.Now().UTC().Truncate(time.Microsecond)
 		d := Desk{Latest: []Loan{}, Reservations: reservations.Reservations, At: now, Freshness: mediator.Immediate}
 		if err := db.DB.QueryRowContext(ctx, selectCounts, string(by.Tenant), microsOf(now)).Scan(&d.OnLoan, &d.Overdue); err != nil {
 			return d, fmt.Errorf("count loans: %w", err)
