@@ -101,7 +101,7 @@ var Table = []Mutation{
 	{"live-without-need", "P39", "a screen is live though its record decides to poll", "app.TestTopicsHaveRecords",
 		change("app/live/topic.go", "topicBacklog, topicMessage, topicDesk}", "topicBacklog, topicMessage, topicDesk, \"alerts\"}")},
 	{"no-event-stream", "P40", "the stream is not one of server-sent events", "realtime.TestEndpointStream",
-		change("realtime/guard.go", `"Content-Type":      "text/event-stream"`, `"Content-Type":      "application/json"`)},
+		change("realtime/writer.go", `{"text/event-stream"}`, `{"application/json"}`)},
 	{"transport-unrecorded", "P42", "a live record need not say which hosted platforms carry its transport", "app/records.TestNotificationsAreChecked",
 		change("app/records/notification.go", `i.required("platform_support", n.PlatformSupport)`, "")},
 	{"freshness-undeclared", "P43", "the backlog does not say how fresh it is", "app/api.TestWireShapes",
