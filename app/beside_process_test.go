@@ -207,9 +207,17 @@ func TestACopyRestoredUnderARunningProcess(t *testing.T) {
 	if err := a.store.Writer.Err(); !errors.Is(err, outbox.ErrRewound) {
 		t.Errorf("ended with %v", err)
 	}
-	if hint := exit(outbox.ErrRewound).(*exitError).Hint(); !strings.Contains(hint, "--accept-lost-tail") {
+	if hint := hintOf(outbox.ErrRewound); !strings.Contains(hint, "--accept-lost-tail") {
 		t.Errorf("hint %q", hint)
 	}
+}
+
+func hintOf(err error) string {
+	var hinted *exitError
+	if !errors.As(exit(err), &hinted) {
+		return ""
+	}
+	return hinted.Hint()
 }
 
 // TestWhatIsOnlyInFilesOfOurOwn is refused beside another program's database: it would quietly do nothing.
@@ -226,7 +234,7 @@ func TestWhatIsOnlyInFilesOfOurOwn(t *testing.T) {
 		if a != nil {
 			closeNow(t, a)
 		}
-		if !errors.Is(err, errOwnOnly) || !strings.HasPrefix(err.Error(), name) || exit(err).(*exitError).Hint() == "" {
+		if !errors.Is(err, errOwnOnly) || !strings.HasPrefix(err.Error(), name) || hintOf(err) == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -88,10 +88,14 @@ type Server struct {
 	token string
 }
 
-// URL is where it answers, Token an admin's API token, PID its process id.
-func (s *Server) URL() string   { return s.url }
+// URL is where it answers.
+func (s *Server) URL() string { return s.url }
+
+// Token is an admin's API token.
 func (s *Server) Token() string { return s.token }
-func (s *Server) PID() int      { return s.cmd.Process.Pid }
+
+// PID is its process id.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // StartServer starts the program on a folder, which may hold its configuration already. Stop it.
 func StartServer(ctx context.Context, program, dir string) (*Server, error) {

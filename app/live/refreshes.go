@@ -45,6 +45,7 @@ func (l *Refreshes) Bound(next, full http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case turnedAway:
 			full.ServeHTTP(w, r)
+		case gone: // nobody is there to be answered
 		}
 	})
 }

@@ -148,6 +148,7 @@ func (s *subject) ask(ctx context.Context, m *meter, method, path, body string, 
 	if err != nil {
 		return err
 	}
+	defer response.Body.Close()
 	text := drain(response)
 	if response.StatusCode >= 300 {
 		return fmt.Errorf("%s %s: %s: %.300s", method, path, response.Status, text)

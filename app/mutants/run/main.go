@@ -23,8 +23,9 @@ func main() {
 	timeout := flag.Duration("timeout", time.Minute, "a test that runs longer hangs, which is noticed as well")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *only, *timeout); err != nil {
+	err := run(ctx, *only, *timeout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
