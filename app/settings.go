@@ -49,7 +49,7 @@ func (a *Appliance) foreignPoll(set *records.Set) outbox.ForeignPoll {
 func destinationDefaults(set *records.Set) destinations.Defaults {
 	return destinations.Defaults{
 		WebhookConcurrency: set.Int("webhook-concurrency"),
-		FileConcurrency:    set.Int("handler-concurrency"),
+		FileConcurrency:    set.Int("file-concurrency"),
 		Rate:               set.Rate("destination-rate"),
 		Timeout:            set.Duration("delivery-timeout"),
 		RetryAfterCap:      set.Duration("retry-after-cap"),

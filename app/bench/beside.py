@@ -24,6 +24,7 @@ arguments.add_argument("--count", type=int, default=100_000, help="messages to s
 arguments.add_argument("--rate", type=float, default=0, help="transactions a second; 0: as fast as they go")
 arguments.add_argument("--per", type=int, default=1, help="messages that a transaction stages")
 arguments.add_argument("--keys", type=int, default=100)
+arguments.add_argument("--concurrency", type=int, default=64, help="of the destination")
 arguments.add_argument("--to", choices=["file", "webhook"], default="file")
 arguments.add_argument("--turn", type=int, default=500, help="transactions in a turn")
 arguments.add_argument("--folder", default=None, help="where the databases are made; a disk, no memory")
@@ -53,12 +54,12 @@ served, staged = folder / "served.db", folder / "staged.db"
 arrived = folder / "served.db.posthorn" / "files" / "arrived.jsonl"
 sink = None
 if args.to == "file":
-    run("destinations", "create", "till", "--db", served, "--kind", "file", "--file", "arrived.jsonl")
+    run("destinations", "create", "till", "--db", served, "--kind", "file", "--file", "arrived.jsonl", "--concurrency", args.concurrency)
 else:
     arrived = folder / "journal.jsonl"
     log = open(folder / "sink.log", "w")
     sink = subprocess.Popen([posthorn, "sink", "--listen", "127.0.0.1:7991", "--journal", arrived], stderr=log, stdout=subprocess.DEVNULL)
-    run("destinations", "create", "till", "--db", served, "--url", "http://127.0.0.1:7991/")
+    run("destinations", "create", "till", "--db", served, "--url", "http://127.0.0.1:7991/", "--concurrency", args.concurrency)
 run("destinations", "create", "till", "--db", staged, "--kind", "pull")
 log = open(folder / "serve.log", "w")
 server = subprocess.Popen([posthorn, "serve", "--db", served, "--listen", "127.0.0.1:0", "--ready-file", folder / "ready.json"], stderr=log)

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1, "alert-clock-untrusted": 1, "alert-lost-tail": 1,
 		"live-connections": 1000, "live-connections-user": 20, "live-connections-address": 100, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 		"lending-loan-limit": 10, "lending-renewal-limit": 2, "lending-reservation-limit": 5, "lending-loan-borrowed-version": 1, "lending-shelf-size": 10,
-		"pull-concurrency": 256, "pull-batch": 100,
+		"pull-concurrency": 256, "pull-batch": 100, "file-concurrency": 64,
 	}
 	sizes := map[string]int64{
 		"bodies-limit": 64 << 20, "payload-limit": 1 << 20, "body-limit": 4 << 20, "live-receive-size": 16 << 10, "live-event-size": 16 << 10, "live-polling-bytes": 5 << 20,
