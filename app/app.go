@@ -56,6 +56,7 @@ func Main(ctx context.Context, build Build, args []string, in io.Reader, out, er
 	return cli.Run(ctx, cli.Deps{
 		Version: build.Version,
 		Schema:  build.Schema, BesideSchema: besideSchema(build.Schema), DataDirOf: DataDirOf,
+		TakeBeside: func(dataDir, db string) error { return exit(takeBeside(dataDir, db)) },
 		OpenLocal: func(ctx context.Context, dataDir, db, config string) (cli.Local, error) {
 			local, err := openLocal(ctx, build, dataDir, db, config)
 			if err != nil {

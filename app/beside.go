@@ -90,6 +90,19 @@ func readBeside(dataDir string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// takeBeside ties a data folder to a database before the first start, so that from then on the folder's name alone is enough: a command that
+// names it without the database would otherwise make a database of its own there.
+func takeBeside(dataDir, db string) error {
+	o := Options{DataDir: dataDir, DB: db}
+	if err := o.settle(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	return noteBeside(o.DataDir, o.DB)
+}
+
 // noteBeside writes down the database, before anything else of Posthorn's is in the folder, and has the note on the disk: without it the
 // control database would be taken for one with messages of its own.
 func noteBeside(dataDir, db string) error {

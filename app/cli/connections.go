@@ -38,7 +38,7 @@ func connectionsCommand(deps Deps) *cli.Command {
 				ArgsUsage: "ID|USER",
 				Description: `Whoever still has access comes back by themselves. To keep somebody out, revoke their API token: posthorn tokens revoke. A user is named
 as the list does, with the tenant before a slash.`,
-				Flags: clientFlags(&cli.StringFlag{Name: "reason", Usage: "why, for the audit"}),
+				Flags: clientFlags(&cli.StringFlag{Name: "reason", Usage: "say `WHY`; the audit keeps it"}),
 				Action: func(c *cli.Context) error {
 					given, err := arguments(c, 1, 1)
 					if err != nil {

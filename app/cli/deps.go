@@ -36,6 +36,8 @@ type Deps struct {
 	Schema, BesideSchema string
 	// DataDirOf names the data folder of another program's database. Required by the commands that take --db.
 	DataDirOf func(db string) string
+	// TakeBeside ties a data folder to the database of another program, or refuses where it belongs elsewhere. Required by install.
+	TakeBeside func(dataDir, db string) error
 	// OpenLocal opens a data folder under its lock. db, unless empty, is the database of another program that it lies beside; config is the
 	// path of a configuration file, or "". An error may have the methods ExitCode and Hint.
 	OpenLocal func(ctx context.Context, dataDir, db, config string) (Local, error)

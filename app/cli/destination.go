@@ -81,7 +81,7 @@ func (d Deps) confirm(c *cli.Context, question string) error {
 		return nil
 	}
 	if !isTerminal(d.In) {
-		return misuse("give --yes", "nobody is there to be asked: %s", question)
+		return misuse("give --yes", "it asks before it does this, and the standard input is no terminal: %s", question)
 	}
 	fmt.Fprintf(d.Err, "%s [y/N] ", clean(question))
 	answer, _ := bufio.NewReader(d.In).ReadString('\n')

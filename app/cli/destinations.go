@@ -63,8 +63,8 @@ func destinationsCreateCommand(deps Deps) *cli.Command {
 		Description: `A webhook's signing secret is shown this once. Patterns are quoted for the shell: --types 'order-*'.
 A private address, as of a receiver on this machine, must be allowed in posthorn.yaml: egress: {allow: ["127.0.0.0/8"]};
 so must the folder of a file destination, unless it is the folder files in the data folder: files: {allow: [/var/lib/orders]}.`,
-		Flags: clientFlags(bounding(
-			&cli.StringFlag{Name: "kind", Usage: "webhook, file or pull", Value: "webhook"},
+		Flags: clientFlags(bounding("a setting", "block",
+			&cli.StringFlag{Name: "kind", Usage: "the `KIND`: webhook, file or pull", Value: "webhook"},
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
 			&cli.PathFlag{Name: "file", Aliases: []string{"path"}, Usage: "the `FILE` that gets a JSON line for each message; a relative path lies in the folder files of the data folder"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS` (default: all)"},

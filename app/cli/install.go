@@ -118,6 +118,9 @@ func (d Deps) install(c *cli.Context) (err error) {
 	if err := d.confirm(c, "Install?"); err != nil {
 		return err
 	}
+	if err := d.TakeBeside(d.dataDir(c), plan.Path); err != nil {
+		return err
+	}
 	if result.Backup, err = plan.Install(c.Context, d.Now()); err != nil {
 		return err
 	}
@@ -157,6 +160,7 @@ var guestFailures = []struct {
 }{
 	{outbox.ErrSchemaNewer, ExitNewer, "use the newer Posthorn; to go back for good, put back the copy that it made in the data folder's backups before it upgraded"},
 	{store.ErrHeld, ExitHeld, "stop posthorn serve first"},
+	{guest.ErrMissing, ExitFailed, "--db names a database that another program has made already; is the path right?"},
 	{guest.ErrJournal, ExitFailed, "add --wal: the file stays in WAL mode, and programs work with it as before; each must be on this machine"},
 	{guest.ErrEncoding, ExitFailed, "the encoding is chosen when a database is made: dump it into a new one"},
 	{guest.ErrNetwork, ExitFailed, "move the database to a disk of this machine"},

@@ -132,7 +132,11 @@ func past(text string, now time.Time) (*time.Time, error) {
 		at := now.Add(-d.Abs()).UTC()
 		return &at, nil
 	}
-	return moment(text, now)
+	at, err := moment(text, now)
+	if err != nil {
+		return nil, misuse("write 2026-01-31T12:00:00+01:00, or 2h for two hours ago", "%q is no time", text)
+	}
+	return at, nil
 }
 
 func showMessages(out *terminal, found page) error {

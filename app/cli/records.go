@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,7 +39,7 @@ func recordsNewEventCommand(deps Deps) *cli.Command {
 JSON Schema, who may see which field, how long retries go on.`,
 		Flags: []cli.Flag{
 			dataDirFlag(), dbFlag(),
-			&cli.StringFlag{Name: "trust", Usage: "how far readers may rely on it: authoritative or advisory", Value: string(records.Authoritative)},
+			&cli.StringFlag{Name: "trust", Usage: "the `TRUST` that readers may have in it: authoritative or advisory", Value: string(records.Authoritative)},
 			&cli.IntSliceFlag{Name: "schema-version", Usage: "the schema `VERSIONS` that it has", Value: cli.NewIntSlice(1)},
 			jsonFlag(),
 		},
@@ -104,16 +106,29 @@ type row struct {
 	File   string         `json:"file"`
 }
 
+// kindNames lists the kinds of record, for people.
+func kindNames() string {
+	var names []string
+	for _, kind := range records.Kinds() {
+		names = append(names, string(kind))
+	}
+	return strings.Join(names, ", ")
+}
+
 func recordsListCommand(deps Deps) *cli.Command {
 	return &cli.Command{
-		Name:      "list",
-		Usage:     "List the records in effect",
-		ArgsUsage: "[KIND]",
-		Flags:     []cli.Flag{dataDirFlag(), dbFlag(), jsonFlag()},
+		Name:        "list",
+		Usage:       "List the records in effect",
+		ArgsUsage:   "[KIND]",
+		Description: "The kinds are " + kindNames() + ".",
+		Flags:       []cli.Flag{dataDirFlag(), dbFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 0, 1)
 			if err != nil {
 				return err
+			}
+			if len(given) == 1 && !slices.Contains(records.Kinds(), records.Kind(given[0])) {
+				return misuse("the kinds are "+kindNames(), "there is no kind of record %q", given[0])
 			}
 			set, err := loadRecords(deps.dataDir(c))
 			if err != nil {

@@ -18,7 +18,7 @@ func destinationsChangeCommand(deps Deps) *cli.Command {
 		ArgsUsage: "NAME",
 		Description: `Where and how it delivers changes for what is pending too; --types for what is staged from then on, and
 posthorn destinations backfill gives it the past. A concurrency, rate or timeout of 0 follows the setting again.`,
-		Flags: clientFlags(bounding(
+		Flags: clientFlags(bounding("what it has", "what it has",
 			&cli.StringFlag{Name: "url", Usage: "a webhook's `URL`"},
 			&cli.PathFlag{Name: "file", Aliases: []string{"path"}, Usage: "the `FILE` that gets a JSON line for each message"},
 			&cli.StringSliceFlag{Name: "types", Usage: "the event types it gets, as `PATTERNS`"},
@@ -48,14 +48,13 @@ posthorn destinations backfill gives it the past. A concurrency, rate or timeout
 	}
 }
 
-// bounding adds the flags of a destination's bounds.
-func bounding(flags ...cli.Flag) []cli.Flag {
-	const setting = "a setting"
+// bounding adds the flags of a destination's bounds, with what holds where they are not given.
+func bounding(setting, order string, flags ...cli.Flag) []cli.Flag {
 	return append(flags,
 		&cli.IntFlag{Name: "concurrency", Usage: "at most this `NUMBER` of deliveries at once", DefaultText: setting},
 		&cli.Float64Flag{Name: "rate", Usage: "at most this `NUMBER` of attempts a second", DefaultText: setting},
 		&cli.DurationFlag{Name: "timeout", Usage: "how `LONG` one delivery may take", DefaultText: setting},
-		&cli.StringFlag{Name: "order", Usage: "what a dead letter does to the later messages of its ordering key: `block or skip` them", DefaultText: "block"},
+		&cli.StringFlag{Name: "order", Usage: "`WHAT` a dead letter does to the later messages of its ordering key: block them, or skip it", DefaultText: order},
 	)
 }
 

@@ -17,21 +17,22 @@ func sinkCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:  "sink",
 		Usage: "Run a test receiver that checks signatures, suppresses repeats and misbehaves on demand",
-		Description: `It prints a line for each delivery. GET /_sink/stats has its counters; POST /_sink/misbehave changes how it behaves while it runs.
+		Description: `It prints a line for each delivery. GET /_sink/stats has its counters; POST /_sink/misbehave changes how it behaves while it runs, by JSON
+such as {"status": 503, "times": 2} or {"rate": 0.5, "delay": "2s"}; {} has it behave again, and GET shows what is in force.
 Without a --secret nothing is verified. With a --fail-rate and no fault named, it answers 503.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "listen on this `ADDRESS`", Value: "127.0.0.1:9900", EnvVars: []string{"POSTHORN_SINK_LISTEN"}},
 			&cli.StringSliceFlag{Name: "secret", Usage: "check signatures by this `SECRET`, whsec_… (any of several)", EnvVars: []string{"POSTHORN_SINK_SECRET"}},
 			&cli.PathFlag{Name: "journal", Usage: "append a JSON line for each delivery to this `FILE`, and remember what it holds"},
-			&cli.IntFlag{Name: "status", Usage: "answer this `STATUS`"},
+			&cli.IntFlag{Name: "status", Usage: "answer this `STATUS`", DefaultText: "200"},
 			&cli.StringFlag{Name: "retry-after", Usage: "answer with this Retry-After `VALUE`"},
-			&cli.DurationFlag{Name: "delay", Usage: "wait this `LONG` before answering"},
-			&cli.DurationFlag{Name: "drip", Usage: "wait this `LONG` between the bytes of the answer"},
-			&cli.Int64Flag{Name: "body-bytes", Usage: "answer with a body of this `SIZE`"},
-			&cli.StringFlag{Name: "reset", Usage: "reset the connection: before-status or after-status"},
+			&cli.DurationFlag{Name: "delay", Usage: "wait this `LONG` before answering", DefaultText: "not at all"},
+			&cli.DurationFlag{Name: "drip", Usage: "wait this `LONG` between the bytes of the answer", DefaultText: "not at all"},
+			&cli.Int64Flag{Name: "body-bytes", Usage: "answer with a body of this `SIZE`, in bytes", DefaultText: "none"},
+			&cli.StringFlag{Name: "reset", Usage: "reset the connection `WHEN`: before-status or after-status"},
 			&cli.BoolFlag{Name: "duplicates", Usage: "handle a new message, but answer as if it had failed", DisableDefaultText: true},
-			&cli.Float64Flag{Name: "fail-rate", Usage: "misbehave for this `SHARE` of the requests, 0 to 1 (default: all)"},
-			&cli.IntFlag{Name: "times", Usage: "behave again after this `NUMBER` of misbehaved requests"},
+			&cli.Float64Flag{Name: "fail-rate", Usage: "misbehave for this `SHARE` of the requests, 0 to 1", DefaultText: "all, where a fault is named"},
+			&cli.IntFlag{Name: "times", Usage: "behave again after this `NUMBER` of misbehaved requests", DefaultText: "never"},
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {

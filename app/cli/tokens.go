@@ -39,8 +39,8 @@ func tokensCreateCommand(deps Deps) *cli.Command {
 		Usage:       "Create an API token",
 		Description: "It is shown this once: only its hash is stored. It works with a Posthorn that runs or not, and before the first start.",
 		Flags: clientFlags(
-			&cli.StringFlag{Name: "role", Usage: "what it may do: viewer, operator or admin", Value: "viewer"},
-			&cli.StringFlag{Name: "name", Usage: "what audit rows call whoever uses it (default: made up)"},
+			&cli.StringFlag{Name: "role", Usage: "the `ROLE` says what it may do: viewer, operator or admin", Value: "viewer"},
+			&cli.StringFlag{Name: "name", Usage: "the `NAME` that audit rows call whoever uses it by (default: made up)"},
 			&cli.StringFlag{Name: "expires", Aliases: []string{"expires-at"}, Usage: "stop accepting it at this `TIME`: RFC 3339, or from now, like 720h"},
 		),
 		Action: func(c *cli.Context) error {

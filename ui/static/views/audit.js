@@ -14,7 +14,8 @@ const LIMIT = 50;
 const WORDS = {
   "delivery.replay": "replayed a delivery", "delivery.cancel": "gave up a delivery", "delivery.skip": "passed over a dead letter", "message.resend": "sent a message again",
   "destination.create": "created a destination", "destination.delete": "deleted a destination", "destination.pause": "paused a destination",
-  "destination.resume": "resumed a destination", "destination.backfill": "began a backfill",
+  "destination.resume": "resumed a destination", "destination.backfill": "began a backfill", "destination.change": "changed a destination",
+  "destination.test": "tried a destination out", "destination.rotate-secret": "gave a destination a new secret",
   "session.open": "signed in", "session.end": "signed out", "session.end-others": "signed out everywhere else",
   "connection.close": "closed live connections of", "token.create": "created an API token", "token.revoke": "revoked an API token",
 };
