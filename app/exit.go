@@ -49,7 +49,7 @@ var exits = []struct {
 	{store.ErrNotInstalled, cli.ExitFailed, "posthorn install --db FILE brings it in, after a backup; or run what `posthorn schema --beside` prints in a migration of your own"},
 	{store.ErrOwnFile, cli.ExitFailed, "leave --db out, and name the folder with --data-dir"},
 	{errOwnOnly, cli.ExitFailed, "take it out of posthorn.yaml, or run it in a Posthorn with a data folder of its own: the program beside takes in its own events"},
-	{errFolder, cli.ExitFailed, "name another folder with --data-dir; without it, each database has its own: FILE.posthorn. If that one has a posthorn.db which only a command without --db made, move the file away"},
+	{errFolder, cli.ExitFailed, "name another folder with --data-dir, or leave it and POSTHORN_DATA_DIR out: each database has its own, FILE.posthorn. If that one has a posthorn.db which only a command without --db made, move the file away"},
 	{store.ErrReplaced, cli.ExitStorage, "nothing was acknowledged since; put the file back, or restore a backup, and start again"},
 	{outbox.ErrInDoubt, cli.ExitStorage, "start again: what was committed is found, and the rest was never acknowledged; look at the disk first"},
 	{outbox.ErrCorrupt, cli.ExitStorage, "look at the disk, then restore a backup"},
