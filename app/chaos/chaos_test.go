@@ -82,18 +82,30 @@ func newTestBed(t *testing.T) *bed {
 	return b
 }
 
+// history is what the checks are given.
+type history struct {
+	command  *command
+	arrivals []*arrival
+	rows     *rows
+	delivery *row
+	letters  map[string]letter
+	front    *arrival // of the message before another in its ordering key
+	audited  bool
+}
+
+// timeOut has the first attempt run out of time by the sender's clock, which began a moment before the request was seen, and the second come after a wait.
+func (h *history) timeOut(wait time.Duration) {
+	first, second := h.arrivals[0], h.arrivals[1]
+	started := first.Began.Add(-15 * time.Millisecond)
+	h.delivery.attempts[0].started, h.delivery.attempts[0].took = started, attemptTime
+	first.Misdeed, first.Status, first.Answered, first.Ended = tooLate, 0, started.Add(attemptTime), started.Add(attemptTime)
+	second.Began = started.Add(attemptTime + wait)
+	second.Answered, second.Ended = second.Began, second.Began
+}
+
 // TestChecksFindWhatIsWrong gives the checks a small history, right and then wrong in one way after another.
 func TestChecksFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	type history struct {
-		command  *command
-		arrivals []*arrival
-		rows     *rows
-		delivery *row
-		letters  map[string]letter
-		front    *arrival // of the message before another in its ordering key
-		audited  bool
-	}
 	began := time.Now()
 	for name, test := range map[string]struct {
 		change func(h *history)
@@ -134,10 +146,12 @@ func TestChecksFindWhatIsWrong(t *testing.T) {
 			h.arrivals[0].Asked, h.arrivals[0].Misdeed = askedWait, answer503Asked
 			h.delivery.attempts[0].class = "throttled"
 		}, "backoff"},
-		"letter gone":       {func(h *history) { h.letters["9"] = letter{class: "rejected"} }, "dead letters"},
-		"letter changed":    {func(h *history) { h.letters["1"] = letter{class: "rejected"} }, "dead letters"},
-		"out of order":      {func(h *history) { h.front.Answered = began.Add(time.Hour) }, "order"},
-		"without the front": {func(h *history) { h.front.Status = 500 }, "order"},
+		"timed out, seen late": {func(h *history) { h.timeOut(85 * time.Millisecond) }, ""},
+		"timed out, too early": {func(h *history) { h.timeOut(70 * time.Millisecond) }, "backoff"},
+		"letter gone":          {func(h *history) { h.letters["9"] = letter{class: "rejected"} }, "dead letters"},
+		"letter changed":       {func(h *history) { h.letters["1"] = letter{class: "rejected"} }, "dead letters"},
+		"out of order":         {func(h *history) { h.front.Answered = began.Add(time.Hour) }, "order"},
+		"without the front":    {func(h *history) { h.front.Status = 500 }, "order"},
 		"not audited": {func(h *history) {
 			h.audited = true
 			h.rows.deliveries = append(h.rows.deliveries, &row{id: 50, message: "main/m", handler: "doom", state: "dispatched", fence: 9})

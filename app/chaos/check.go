@@ -297,8 +297,12 @@ func (b *bed) checkBackoff(name string, d *row, t *trail) {
 		}
 		if i := slices.IndexFunc(t.arrivals, func(x *arrival) bool { return x.Fence > f.fence }); i >= 0 && d.replays == 0 {
 			from := a.Answered
-			if a.Misdeed == tooLate {
+			if a.Misdeed == tooLate || f.timedOut() {
+				// Its time was up by the sender's clock, which began before the request was seen here.
 				from = a.Began.Add(attemptTime)
+				if ended := f.started.Add(f.took); ended.Before(from) {
+					from = ended
+				}
 			}
 			if early := from.Add(least).Sub(t.arrivals[i].Began); early > slack {
 				b.violate("backoff", "%s: attempt %d came %s before its backoff of %s after %q", name, t.arrivals[i].Attempt, early, least, a.Misdeed)
