@@ -189,6 +189,12 @@ func (t *turn) tellTime(ctx context.Context, tx *Tx, d *Dispatcher) error {
 			}
 		}
 	}
+	if longAhead(jump) > 0 {
+		// Retention looks seldom: what was settled while the clock was behind would be old at once.
+		if _, err := execCount(ctx, tx, saveClock, micros(now), jumpPause.Microseconds()); err != nil {
+			return fmt.Errorf("pause retention: %w", err)
+		}
+	}
 	for _, l := range t.replans {
 		more, err := d.replan(ctx, tx, l.handler.Name)
 		if err != nil {
@@ -219,6 +225,9 @@ func (d *Dispatcher) toldTime(t *turn) {
 		return
 	}
 	d.clock.jumped(t.jump)
+	if longAhead(t.jump) > 0 {
+		d.leaps.Add(1)
+	}
 	d.config.Logger.Warn("the clock jumped", "by", t.jump)
 	for _, l := range t.shifts {
 		l.dirty, l.next, l.replan = true, time.Time{}, l.replan || t.jump < 0

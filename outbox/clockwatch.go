@@ -22,6 +22,7 @@ const (
 type clockWatch struct {
 	wall, at, saved time.Time
 	left            time.Duration
+	leaps           int64 // of the dispatcher's
 }
 
 const saveClock = `INSERT INTO posthorn_meta(name, value) VALUES ('retention_seen', ?), ('retention_pause', ?)
@@ -41,6 +42,11 @@ func (c *clockWatch) look(ctx context.Context, config RetentionConfig) (time.Dur
 		ran := at.Sub(c.at)
 		left = max(0, left-ran)
 		jumped = wall.Sub(c.wall)-ran > jumpBound
+	}
+	if config.Dispatcher != nil {
+		// It has looked all the time, and seen what came and went in between.
+		leaps := config.Dispatcher.leaps.Load()
+		jumped, c.leaps = jumped || leaps > c.leaps, leaps
 	}
 	if jumped {
 		left = jumpPause

@@ -97,6 +97,7 @@ type Dispatcher struct {
 	observing sync.Mutex   // it is told by one at a time, in the order of the versions
 
 	clock clock
+	leaps atomic.Int64 // long jumps of the clock ahead, for retention
 
 	mu          sync.Mutex
 	lanes       map[HandlerName]*lane

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,48 @@ func TestRetentionPausesAfterAJump(t *testing.T) {
 		_ = d.Stop(context.Background())
 		b.close()
 	})
+}
+
+// What was delivered while the clock was decades behind is old as soon as the clock is right again, which retention itself may never have
+// seen: it looks once an hour, and the process may be killed in between.
+func TestRetentionPausesAfterAClockThatWasBehind(t *testing.T) {
+	t.Parallel()
+	for name, killed := range map[string]bool{"in one process": false, "across a kill": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var s seam
+				b := clockBed(t, &s, filepath.Join(t.TempDir(), "outbox.db"))
+				var r recorder
+				d := b.dispatcher(t, Config{Now: s.now, Poll: time.Minute}, handler("h", "*", &r))
+				config := RetentionConfig{Now: s.now, Dispatcher: d, Rules: rules(RetentionRules{Dispatched: 7 * day, DeadLetters: 7 * day})}
+				keep := b.retention(t, config)
+				if purged, err := keep.Round(t.Context()); err != nil || purged.Paused != 0 {
+					t.Fatalf("at first: %+v, %v", purged, err)
+				}
+				s.set(-29 * year)
+				time.Sleep(2 * time.Minute)
+				b.stage(t, event(1))
+				time.Sleep(2 * time.Minute)
+				s.set(0)
+				time.Sleep(2 * time.Minute)
+				var delivered int
+				if err := b.read.DB.QueryRow(`SELECT count(*) FROM outbox_deliveries WHERE state = 'dispatched'`).Scan(&delivered); err != nil || delivered != 1 {
+					t.Fatalf("%d delivered, %v", delivered, err)
+				}
+				if killed {
+					config.Dispatcher = nil
+					keep = b.retention(t, config)
+				}
+				purged, err := keep.Round(t.Context())
+				if left := b.count(t, "outbox_messages"); err != nil || purged.Paused != 24*time.Hour || left != 1 {
+					t.Errorf("paused for %s with %d messages left, %v", purged.Paused, left, err)
+				}
+				_ = d.Stop(context.Background())
+				b.close()
+			})
+		})
+	}
 }
 
 func TestRetentionMakesRoomWhenFull(t *testing.T) {
