@@ -2,6 +2,7 @@ import { html, useState } from "../lib/preact.js";
 import { get, post } from "../lib/api.js";
 import { count, plural, span } from "../lib/format.js";
 import { useQuery } from "../lib/query.js";
+import * as shapes from "../lib/shapes.js";
 import { ProblemBox, Told, announce } from "./notice.js";
 import { ReasonDialog } from "./reason-dialog.js";
 import { Time } from "./time.js";
@@ -11,10 +12,7 @@ const EVERY = 5_000;
 // lagging is when a client is worth a glance: it has not taken what was written to it for longer than a slow line needs.
 const LAGGING = 2_000;
 
-const read = async (signal) => {
-  const answer = await get("/v1/connections", { signal });
-  return { ...answer, connections: answer.connections.map((c) => ({ ...c, since: Date.parse(c.since), lag: c.lag * 1000 })) };
-};
+const read = async (signal) => shapes.connections(await get("/v1/connections", { signal }));
 
 // Connections is who listens to live updates, for an administrator, who may close a user's streams.
 export function Connections() {
@@ -43,7 +41,7 @@ export function Connections() {
           <tbody>${data.connections.map((c) => html`<tr key=${c.id}>
             <td><code>${c.user}</code><div class="small muted">${c.role}, by ${c.by}</div></td>
             <td class="mono">${c.remote || html`<span class="faint">this machine</span>`}</td>
-            <td class="topics">${c.topics.slice(0, 3).map((topic) => html`<code key=${topic}>${topic}</code> `)}${c.topics.length > 3 && html`<span class="muted">and ${count(c.topics.length - 3)} more</span>`}</td>
+            <td>${c.hears.slice(0, 3).map((name) => html`<code key=${name}>${name}</code> `)}${c.hears.length > 3 && html`<span class="muted">and ${count(c.hears.length - 3)} more</span>`}</td>
             <td class="number">${c.lag > LAGGING ? html`<span class="bad">${span(c.lag)}</span>` : html`<span class="faint">–</span>`}${c.queued > 0 && html`<div class="small muted">${count(c.queued)} wait</div>`}</td>
             <td class="number">${count(c.delivered)}${c.coalesced > 0 && html`<div class="small muted">${count(c.coalesced)} coalesced</div>`}</td>
             <td class="number muted"><${Time} at=${c.since} /></td>

@@ -64,6 +64,11 @@ const reservation = (r) => ({ ...r, copy: r.copy ?? "", placed: time(r.placed_at
 
 export const desk = (d) => ({ onLoan: d.on_loan ?? 0, overdue: d.overdue ?? 0, latest: (d.latest ?? []).map(loan), reservations: (d.reservations ?? []).map(reservation) });
 
+export const connections = (answer) => ({
+  ...answer,
+  connections: answer.connections.map(({ topics, ...c }) => ({ ...c, hears: topics ?? [], since: time(c.since), lag: ms(c.lag) })),
+});
+
 export const backfill = (b) => ({ ...b, from: time(b.from), to: time(b.to), started: time(b.started_at), finished: time(b.finished_at), progress: b.progress ?? 0, added: b.added ?? 0 });
 
 export const audit = (page) => ({ entries: (page.entries ?? []).map((e) => ({ ...e, at: time(e.at) })), next: page.next ?? "", freshness: page.freshness });
