@@ -144,6 +144,9 @@ func decodeConfig(text []byte, into *Config) (err error) {
 			err = errors.New("this is no YAML that can be read")
 		}
 	}()
+	if err := records.CheckYAML(text); err != nil {
+		return err
+	}
 	err = yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(into)
 	if errors.Is(err, io.EOF) { // empty, or comments only
 		return nil
@@ -161,6 +164,7 @@ func configProblem(path string, err error) error {
 		}
 	}
 	problem.Text, _, _ = strings.Cut(problem.Text, "\n")
+	problem.Advice = "the README shows the form of each key"
 	if strings.Contains(problem.Text, "unknown field") {
 		problem.Advice = configKeys
 	}

@@ -49,10 +49,12 @@ func TestConfigFileIsReadStrictly(t *testing.T) {
 		line int
 		says string
 	}{
-		"listen: a\nlisn: b\n":                               {2, "lisn"},
-		"listen: a\nlisten: b\n":                             {2, "listen"},
-		"egress:\n  deny: []\n":                              {2, "deny"},
-		"listen: [1]\n":                                      {1, ""},
+		"listen: a\nlisn: b\n":   {2, "lisn"},
+		"listen: a\nlisten: b\n": {2, "listen"},
+		"egress:\n  deny: []\n":  {2, "deny"},
+		"listen: [1]\n":          {1, ""},
+		"listen: a\nhosts: &a [x, x]\negress: {allow: *a}\n": {2, "anchors and aliases"},
+		"hosts: " + strings.Repeat("[", 100_000):             {1, "nested too deeply"},
 		"listen: {\n":                                        {1, ""},
 		"egress: {allow: [nonsense]}\n":                      {0, "egress.allow"},
 		"files: {allow: [relative]}\n":                       {0, "files.allow"},

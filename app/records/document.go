@@ -59,7 +59,7 @@ func readDocument(file string, text []byte) (*document, error) {
 // parse reads the front matter into its tree.
 func (d *document) parse() error {
 	tokens := lexer.Tokenize(string(d.front))
-	if err := refuseCostly(tokens); err != nil {
+	if err := refuseCostly(tokens); err != nil { // as CheckYAML, whose tokens are used again here
 		return err
 	}
 	tree, err := parser.Parse(tokens, 0)
@@ -83,6 +83,11 @@ func (d *document) parse() error {
 // maxNesting is deeper than any record; what a parser does with nesting is not linear.
 const maxNesting = 64
 
+// CheckYAML refuses YAML that costs much more than its length says: anchors, aliases and deep nesting.
+func CheckYAML(text []byte) error {
+	return guard(func() error { return refuseCostly(lexer.Tokenize(string(text))) })
+}
+
 // refuseCostly keeps a short file from costing much: an alias may stand for a list of aliases, and so on, and nesting without end
 // exhausts the stack.
 func refuseCostly(tokens token.Tokens) error {
@@ -93,7 +98,7 @@ func refuseCostly(tokens token.Tokens) error {
 		}
 		switch tok.Type {
 		case token.AnchorType, token.AliasType:
-			return &yaml.SyntaxError{Message: "a record uses no anchors or aliases; write the value out", Token: tok}
+			return &yaml.SyntaxError{Message: "anchors and aliases are not taken; write the value out", Token: tok}
 		case token.SequenceStartType, token.MappingStartType:
 			open++
 		case token.SequenceEndType, token.MappingEndType:
