@@ -1,4 +1,5 @@
 // What the API's answers are to the views: the one place that knows their field names. Times become milliseconds, durations too.
+import { heardBy } from "./realtime/index.js";
 
 const time = (text) => (text ? Date.parse(text) : null);
 const ms = (seconds) => (seconds == null ? null : seconds * 1000);
@@ -66,7 +67,7 @@ export const desk = (d) => ({ onLoan: d.on_loan ?? 0, overdue: d.overdue ?? 0, l
 
 export const connections = (answer) => ({
   ...answer,
-  connections: answer.connections.map(({ topics, ...c }) => ({ ...c, hears: topics ?? [], since: time(c.since), lag: ms(c.lag) })),
+  connections: answer.connections.map((c) => ({ ...c, hears: heardBy(c), since: time(c.since), lag: ms(c.lag) })),
 });
 
 export const backfill = (b) => ({ ...b, from: time(b.from), to: time(b.to), started: time(b.started_at), finished: time(b.finished_at), progress: b.progress ?? 0, added: b.added ?? 0 });

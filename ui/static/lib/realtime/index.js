@@ -12,6 +12,9 @@ export const watchDesk = (fn) => live.listen("lending/desk", fn);
 // watchGaps is for views that poll: fn is called when what they show may be older than their interval, as after a sleep or a pause.
 export const watchGaps = (fn) => live.listenToGaps(fn);
 
+// heardBy names what one of the streams that the API lists listens to.
+export const heardBy = (stream) => stream.topics ?? [];
+
 // connectionState calls fn now and at each change with {phase, since, next, missed}:
 //   "live" | "connecting" | "stale" since when | "paused" since when | "signed out" | "refused"
 export const connectionState = (fn) => live.watchState(fn);
