@@ -184,7 +184,7 @@ func showReplayed(out *terminal, done replayed) error {
 	}
 	out.printf("\n%s  %s\n", out.paint.green("replayed"), plural(int(done.Replayed), "dead letter"))
 	if left := done.Matched - done.Replayed; left > 0 {
-		out.printf("%s changed meanwhile and were left alone\n", plural(int(left), "other"))
+		out.printf("left alone, having changed meanwhile: %d\n", left)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ folder yet, the built-in ones are shown.`,
 		Action: func(c *cli.Context) error {
 			given := c.Args().Slice()
 			show := func(answer json.RawMessage) error { return deps.showSettings(c, answer, given) }
-			if _, err := os.Stat(c.Path("data-dir")); err != nil && c.String("server") == "" {
+			if _, err := os.Stat(c.Path("data-dir")); err != nil && c.String("server") == "" && c.Path("db") == "" {
 				answer, err := builtInSettings()
 				if err != nil {
 					return err

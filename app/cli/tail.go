@@ -41,7 +41,7 @@ connection, or Posthorn, was gone. Ctrl-C ends it.`,
 						query.Set(filter, value)
 					}
 				}
-				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[string]string{}}
+				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[int64]string{}}
 				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(_ error, wait time.Duration) {
 					fmt.Fprintf(deps.Err, "connection lost, trying again in %s\n", wait.Round(100*time.Millisecond))
 				})
@@ -62,7 +62,7 @@ type tail struct {
 	posthorn *client.Client
 	path     string
 	out      *terminal
-	shown    map[string]string // how each delivery of the window was shown, by message and handler
+	shown    map[int64]string // how each delivery of the window was shown, by its number: a message sent again has two for one handler
 	begun    bool
 }
 
@@ -71,6 +71,7 @@ type tailed struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"`
 	Deliveries []struct {
+		ID           int64   `json:"id"`
 		Handler      string  `json:"handler"`
 		State        string  `json:"state"`
 		Attempt      int     `json:"attempt"`
@@ -88,13 +89,12 @@ func (t *tail) look(ctx context.Context) {
 		return
 	}
 	slices.Reverse(page.Messages)
-	seen := map[string]string{}
+	seen := map[int64]string{}
 	for _, m := range page.Messages {
 		for _, d := range m.Deliveries {
-			key := m.ID + " " + d.Handler
 			now := fmt.Sprint(d.State, d.Attempt)
-			seen[key] = now
-			if t.begun && t.shown[key] != now {
+			seen[d.ID] = now
+			if t.begun && t.shown[d.ID] != now {
 				t.line(m, d.Handler, d.State, d.Attempt, d.LastError)
 			}
 		}
@@ -117,7 +117,7 @@ func (t *tail) line(m tailed, handler, state string, attempt int, lastError *str
 	}
 	failed := ""
 	if lastError != nil && state != "dispatched" {
-		failed = "  " + *lastError
+		failed = "  " + firstLine(*lastError)
 	}
-	t.out.printf("%s  %s%*s  %-18s  %-20s  attempt %-2d  %s%s\n", at.Format(time.TimeOnly), t.out.paint.state(state), max(0, 11-len(state)), "", handler, m.Type, attempt, m.ID, failed)
+	t.out.printf("%s  %s%*s  %-18s  %-20s  attempt %-2d  %s%s\n", at.Format(time.TimeOnly), t.out.paint.state(state), max(0, 11-len(state)), "", clean(handler), clean(m.Type), attempt, clean(m.ID), failed)
 }
