@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/posthorn/posthorn/app/guest"
 	"github.com/posthorn/posthorn/app/store"
+	"github.com/posthorn/posthorn/outbox"
 )
 
 // besideName is the file of a data folder that names the database which the folder lies beside.
@@ -19,6 +22,23 @@ var errFolder = errors.New("the data folder belongs elsewhere")
 
 // errOwnOnly: the configuration asks for what needs tables that are in files of our own only.
 var errOwnOnly = errors.New("beside another program's database there is none of it")
+
+// errIncomplete: the contract in another program's database lacks something.
+var errIncomplete = errors.New("the outbox in the database is incomplete")
+
+// wholeOutbox refuses an outbox that lacks a trigger or another object of the contract: what is staged there would be kept and never delivered.
+// What else is wrong with the database is found when it is opened.
+func (a *Appliance) wholeOutbox(ctx context.Context) error {
+	plan, err := guest.Look(ctx, guest.Options{DB: a.options.DB, Schema: besideSchema(a.options.Build.Schema), Version: outbox.SchemaVersion})
+	if err != nil {
+		return nil //nolint:nilerr // store.Open says it in its own words
+	}
+	defer func() { _ = plan.Close() }()
+	if plan.From != plan.To || len(plan.Missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is missing", errIncomplete, strings.Join(plan.Missing, ", "))
+}
 
 // judgeBeside refuses a configuration that would quietly have no effect.
 func (c Config) judgeBeside() error {

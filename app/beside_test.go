@@ -315,3 +315,17 @@ func TestANoteThatAPowerCutEmptied(t *testing.T) {
 		t.Errorf("noted %q: %v", noted, err)
 	}
 }
+
+// TestAnOutboxThatLacksATriggerIsNotServed: without its fan-out a message would be kept, and nobody would be told.
+func TestAnOutboxThatLacksATriggerIsNotServed(t *testing.T) {
+	t.Parallel()
+	path, db := shopDB(t)
+	must(t, db, `DROP TRIGGER outbox_messages_fan_out`)
+	a, err := Open(t.Context(), besideOptions(t, path))
+	if err == nil {
+		_ = a.Close(t.Context())
+	}
+	if !errors.Is(err, errIncomplete) || !strings.Contains(err.Error(), "trigger outbox_messages_fan_out is missing") {
+		t.Errorf("opened: %v", err)
+	}
+}

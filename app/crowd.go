@@ -30,7 +30,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		<-c.places
 		return nil, err
 	}
-	return &guest{Conn: conn, leave: sync.OnceFunc(func() { <-c.places })}, nil
+	return &visitor{Conn: conn, leave: sync.OnceFunc(func() { <-c.places })}, nil
 }
 
 // Close also ends an Accept that waits for a place.
@@ -39,25 +39,25 @@ func (c *crowd) Close() error {
 	return c.Listener.Close()
 }
 
-// guest is a connection that has a place.
-type guest struct {
+// visitor is a connection that has a place.
+type visitor struct {
 	net.Conn
 	leave func()
 }
 
 // NetConn is the connection itself, by the name that crypto/tls gives it.
-func (g *guest) NetConn() net.Conn { return g.Conn }
+func (v *visitor) NetConn() net.Conn { return v.Conn }
 
 // CloseWrite lets net/http say goodbye before it closes, so that an answer to a request that was not read to its end arrives.
-func (g *guest) CloseWrite() error {
-	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+func (v *visitor) CloseWrite() error {
+	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil
 }
 
 // Close gives the place to the next.
-func (g *guest) Close() error {
-	defer g.leave()
-	return g.Conn.Close()
+func (v *visitor) Close() error {
+	defer v.leave()
+	return v.Conn.Close()
 }

@@ -25,6 +25,9 @@ func (a *Appliance) openStore(ctx context.Context, set *records.Set) (err error)
 		if err := a.takeLock(ctx, opt.Path); err != nil {
 			return err
 		}
+		if err := a.wholeOutbox(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.takeLock(ctx, own); err != nil {
 		return err
