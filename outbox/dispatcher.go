@@ -119,6 +119,7 @@ type Dispatcher struct {
 	untrusted   bool          // the clock is
 	told        []HandlerName // whose lanes changed, for ObserveLane
 
+	turning    sync.Mutex // held for each turn, before mu
 	wake       chan struct{}
 	stopped    chan struct{}
 	cancelLoop context.CancelFunc

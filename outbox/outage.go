@@ -16,21 +16,17 @@ const logEvery = 30 * time.Second
 func (d *Dispatcher) takeTurns(ctx context.Context) {
 	defer d.tell()
 	backoff := storeBackoff()
-	for t := d.plan(); t != nil; t = d.plan() {
-		err := d.config.Writer.First(context.WithoutCancel(ctx), t.run(d))
-		d.setDown(err)
+	for {
+		t, err := d.takeTurn(ctx)
+		if t == nil {
+			return
+		}
 		if err == nil {
 			backoff = storeBackoff()
-			if d.config.Observe != nil {
-				// Before the attempts start, so that an observer sees the claim before its outcome.
-				d.observe(t.changes())
-			}
-			d.apply(t)
 			d.tell()
 			d.yield(ctx, time.Since(t.opened))
 			continue
 		}
-		d.putBack(t)
 		if d.config.Writer.Err() != nil {
 			return
 		}
@@ -43,6 +39,29 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// takeTurn plans a turn and commits it; nil: there was nothing to do. Stop waits for one that is under way, so that what it claims has
+// been started before anybody waits for what runs.
+func (d *Dispatcher) takeTurn(ctx context.Context) (*turn, error) {
+	d.turning.Lock()
+	defer d.turning.Unlock()
+	t := d.plan()
+	if t == nil {
+		return nil, nil
+	}
+	err := d.config.Writer.First(context.WithoutCancel(ctx), t.run(d))
+	d.setDown(err)
+	if err != nil {
+		d.putBack(t)
+		return t, err
+	}
+	if d.config.Observe != nil {
+		// Before the attempts start, so that an observer sees the claim before its outcome.
+		d.observe(t.changes())
+	}
+	d.apply(t)
+	return t, nil
 }
 
 func storeBackoff() retry.Backoff {

@@ -18,7 +18,12 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.stopping = true
 	d.mu.Unlock()
 	ended := make(chan struct{})
-	go func() { d.attempts.Wait(); close(ended) }()
+	go func() {
+		d.turning.Lock()   // a turn that was planned before may still claim
+		d.turning.Unlock() //nolint:staticcheck // its end is all that is waited for
+		d.attempts.Wait()
+		close(ended)
+	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
