@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -74,11 +75,37 @@ func launch(args []string) error {
 	return fmt.Errorf("become %s: %w", args[0], syscall.Exec(args[0], args, os.Environ()))
 }
 
-// start starts a command under this clock.
-func (k *clock) start(cmd *exec.Cmd) error {
+// madeLauncher is the copy that main has to remove; empty: none was made.
+var madeLauncher string
+
+// launcher is a copy of this program where the program's user may execute it: what `go run` makes lies in a folder of its own user only.
+// main removes it.
+var launcher = sync.OnceValues(func() (path string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find launcher: %w", err)
+		return "", fmt.Errorf("find launcher: %w", err)
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		return "", fmt.Errorf("read launcher: %w", err)
+	}
+	file, err := os.CreateTemp("", "posthorn-chaos-launcher-")
+	if err != nil {
+		return "", fmt.Errorf("copy launcher: %w", err)
+	}
+	madeLauncher = file.Name()
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Chmod(0o755), file.Close()); err != nil {
+		return file.Name(), fmt.Errorf("copy launcher: %w", err)
+	}
+	return file.Name(), nil
+})
+
+// start starts a command under this clock.
+func (k *clock) start(cmd *exec.Cmd) error {
+	self, err := launcher()
+	if err != nil {
+		return err
 	}
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

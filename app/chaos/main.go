@@ -27,6 +27,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
+	if madeLauncher != "" {
+		_ = os.Remove(madeLauncher)
+	}
 	os.Exit(code)
 }
 
