@@ -28,6 +28,8 @@ type bed struct {
 	path   string
 	store  *store.Store
 	nextID atomic.Int64
+	// keys is how many ordering keys the messages share; 0: they have none.
+	keys int64
 }
 
 func openBed(ctx context.Context, dir string, handlers ...string) (*bed, error) {
@@ -54,7 +56,11 @@ func (b *bed) command(ctx context.Context) error {
 		if _, err := row.ExecContext(ctx, id); err != nil {
 			return err
 		}
-		_, err = outbox.Stage(ctx, tx, outbox.Message{Type: benchType, Payload: benchPayload})
+		m := outbox.Message{Type: benchType, Payload: benchPayload}
+		if b.keys > 0 {
+			m.OrderingKey = fmt.Sprintf("key-%d", id%b.keys)
+		}
+		_, err = outbox.Stage(ctx, tx, m)
 		return err
 	})
 }

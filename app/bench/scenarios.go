@@ -33,8 +33,9 @@ func Scenarios(program string) []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("stage/writer/%d", callers), Unit: "/s", Against: against, run: stageWriter(callers)})
 	}
 	list = append(list,
-		Scenario{Name: "drain/1-handler", Unit: "deliveries/s", run: drain(1)},
-		Scenario{Name: "drain/3-handlers", Unit: "deliveries/s", Against: "drain/1-handler", run: drain(3)},
+		Scenario{Name: "drain/1-handler", Unit: "deliveries/s", run: drain(1, 0)},
+		Scenario{Name: "drain/3-handlers", Unit: "deliveries/s", Against: "drain/1-handler", run: drain(3, 0)},
+		Scenario{Name: "drain/ordered", Unit: "deliveries/s", Against: "drain/1-handler", run: drain(1, 1000)},
 		Scenario{Name: "steady/8", Unit: "/s", run: steady(8)},
 		Scenario{Name: "steady/64", Unit: "/s", run: steady(64)},
 		Scenario{Name: "latency/p50", Unit: "ms", run: latency(0.5)},
@@ -105,7 +106,8 @@ func counting(name string, concurrency int, done *atomic.Int64) outbox.Handler {
 // perSecond sizes a fixed amount of work for a measurement of the given length.
 func perSecond(length time.Duration, n int) int { return max(1, int(length.Seconds()*float64(n))) }
 
-func drain(handlers int) func(context.Context, string, time.Duration) (float64, error) {
+// drain empties a queue. Its messages share so many ordering keys; 0: they have none.
+func drain(handlers int, keys int64) func(context.Context, string, time.Duration) (float64, error) {
 	return func(ctx context.Context, dir string, length time.Duration) (float64, error) {
 		var names []string
 		for i := range handlers {
@@ -115,6 +117,7 @@ func drain(handlers int) func(context.Context, string, time.Duration) (float64, 
 		if err != nil {
 			return 0, err
 		}
+		b.keys = keys
 		defer b.close()
 		n := perSecond(length, 30000/handlers)
 		if err := b.fill(ctx, n); err != nil {
