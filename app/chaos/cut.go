@@ -11,7 +11,7 @@ import (
 func cutFaults() []fault {
 	return []fault{
 		{name: "power-cut", about: "power cut under load: a reflinked image of the disk", needs: []need{needImage}, cycles: [3]int{5, 60, 600}, seconds: 55,
-			bed: options{image: true}, cycle: cutAtRandom},
+			bed: options{image: true, pace: 4 * time.Millisecond}, cycle: cutAtRandom},
 	}
 }
 

@@ -32,7 +32,7 @@ func newImage(outer, mount string) (_ *image, err error) {
 	if err := tool("mount", "-o", "loop", outer+".img", outer); err != nil {
 		return nil, err
 	}
-	if err := format(filepath.Join(outer, "disk.img"), 600<<20); err != nil {
+	if err := format(filepath.Join(outer, "disk.img"), 1<<30); err != nil {
 		return nil, err
 	}
 	return i, i.attach()

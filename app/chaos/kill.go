@@ -15,11 +15,12 @@ import (
 
 func killFaults() []fault {
 	return []fault{
-		{name: "kill", about: "SIGKILL at random under load", cycles: [3]int{25, 270, 3000}, seconds: 150, cycle: killAtRandom},
+		{name: "kill", about: "SIGKILL at random under load", cycles: [3]int{25, 270, 3000}, seconds: 155,
+			bed: options{pace: 4 * time.Millisecond}, cycle: killAtRandom},
 		{name: "kill-fsync", about: "SIGKILL at the n-th fsync", needs: []need{needTrace}, cycles: [3]int{4, 15, 200}, seconds: 25, cycle: killAt("fsync,fdatasync", 12)},
 		{name: "kill-connect", about: "SIGKILL at the n-th connect", needs: []need{needTrace}, cycles: [3]int{2, 8, 100}, seconds: 12, cycle: killAt("connect", 3)},
 		{name: "kill-slow-disk", about: "SIGKILL while each fsync takes 25 ms", needs: []need{needTrace}, cycles: [3]int{4, 8, 100}, seconds: 8, cycle: killSlow},
-		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 2, 20}, seconds: 24,
+		{name: "poison", about: "a message at which the process is killed: it is charged alone, and given up", cycles: [3]int{1, 1, 20}, seconds: 16,
 			bed: options{bound: poisonBound, pace: 5 * time.Millisecond}, cycle: killByMessage},
 		{name: "kill-100k", about: "SIGKILL with 100,000 pending; ready within 3 s", cycles: [3]int{0, 1, 3}, seconds: 20, bed: options{destinations: crowd(), pace: 20 * time.Millisecond}, cycle: killCrowd, unfinished: true},
 	}

@@ -16,8 +16,8 @@ func processFaults() []fault {
 	return []fault{
 		{name: "stop-past-lease", about: "SIGSTOP past the lease, then SIGCONT: one terminal state", cycles: [3]int{2, 4, 60}, seconds: 18, bed: options{pace: 5 * time.Millisecond}, cycle: stopPastLease},
 		{name: "sigterm-storm", about: "SIGTERM, often and at bad moments", cycles: [3]int{3, 30, 300}, seconds: 20, cycle: termStorm},
-		{name: "twins", about: "a second process on the same folder: exit 73", cycles: [3]int{1, 2, 10}, seconds: 15, bed: options{pace: 20 * time.Millisecond}, cycle: twins},
-		{name: "foreign-writer", about: "another program writes to the file in short transactions: nobody is refused", cycles: [3]int{2, 5, 60}, seconds: 10, cycle: foreignWriter},
+		{name: "twins", about: "a second process on the same folder: exit 73", cycles: [3]int{1, 1, 10}, seconds: 10, bed: options{pace: 20 * time.Millisecond}, cycle: twins},
+		{name: "foreign-writer", about: "another program writes to the file in short transactions: nobody is refused", cycles: [3]int{2, 4, 60}, seconds: 20, cycle: foreignWriter},
 	}
 }
 

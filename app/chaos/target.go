@@ -39,7 +39,7 @@ func targetFaults() []fault {
 		{name: "nowhere", tenant: mainTenant, types: "order-*", url: "https://no-such-host.invalid/", endless: true},
 	}
 	return []fault{
-		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 12, 600}, seconds: 24, bed: options{destinations: beds, workers: 12}, cycle: enduring},
+		{name: "hostile-targets", about: "resets, drips, floods, bombs, junk, time-outs, NXDOMAIN", cycles: [3]int{4, 8, 600}, seconds: 32, bed: options{destinations: beds, workers: 12}, cycle: enduring},
 		{name: "hopeless-target", about: "a target that fails for good: given up at the bound, and not before", cycles: [3]int{2, 4, 40}, seconds: 8,
 			bed: options{destinations: append(standard(), destination{name: "hopeless", tenant: mainTenant, types: "doom-*", share: 1, misdeeds: []misdeed{answer500, answer408}}),
 				bound: hopelessBound}, cycle: giveUp},
