@@ -262,7 +262,7 @@ func TestWatchOverUnixSocket(t *testing.T) {
 	publish(note("a", 1))
 	want(note("a", 1))
 
-	current().Revoke(func(Subscriber) bool { return true }, "cut")
+	current().Revoke(Grant{Tenant: "t1"}, "cut")
 	publish(note("a", 2))
 	want(GapResumed)
 	want(note("a", 2))

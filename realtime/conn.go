@@ -23,8 +23,9 @@ const (
 type conn struct {
 	Subscriber
 	hub    *Hub
-	start  uint64      // the hub's sequence at admission: what is not newer is not pushed
-	resume *resumption // until it has been told
+	place  [aspects]int32 // in the hub's roster
+	start  uint64         // the hub's sequence at admission: what is not newer is not pushed
+	resume *resumption    // until it has been told
 	life   time.Duration
 
 	mu       sync.Mutex

@@ -60,7 +60,7 @@ func ExampleHub_Revoke() {
 	if err != nil {
 		panic(err)
 	}
-	closed := hub.Revoke(func(s realtime.Subscriber) bool { return s.User == "ann" }, "signed-out")
+	closed := hub.Revoke(realtime.Grant{User: "ann"}, "signed-out")
 	fmt.Println(closed, "connections closed")
 	// Output: 0 connections closed
 }

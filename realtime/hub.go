@@ -23,10 +23,8 @@ type Hub struct {
 	index    map[key][]*conn
 	pending  map[key]*published // published, not yet fanned out; the newest of each topic that somebody listens to
 	fanning  bool
-	conns    map[*conn]struct{}
-	byUser   map[string]int
-	byAddr   map[string]int
-	revoked  uint64        // calls of Revoke
+	roster   roster
+	revoked  revocations
 	draining bool          // nobody is admitted any more
 	empty    chan struct{} // closed when a draining hub has no connection left
 	closed   map[string]uint64
@@ -44,9 +42,8 @@ func NewHub(cfg Config) (*Hub, error) {
 		return nil, fmt.Errorf("make hub: %w", err)
 	}
 	return &Hub{
-		cfg: cfg, guard: newGuard(), history: newHistory(cfg.History),
-		index: map[key][]*conn{}, pending: map[key]*published{}, conns: map[*conn]struct{}{},
-		byUser: map[string]int{}, byAddr: map[string]int{}, empty: make(chan struct{}),
+		cfg: cfg, guard: newGuard(), history: newHistory(cfg.History), roster: newRoster(),
+		index: map[key][]*conn{}, pending: map[key]*published{}, empty: make(chan struct{}),
 		closed: map[string]uint64{}, refused: map[string]uint64{},
 	}, nil
 }
@@ -135,7 +132,7 @@ var (
 	errUserFull    = errors.New("user-full")
 	errAddressFull = errors.New("address-full")
 	errDraining    = errors.New("draining")
-	// errRevoked: something was revoked since the caller was authorized, perhaps what it was authorized by.
+	// errRevoked: what the caller was authorized by may have been revoked since.
 	errRevoked = errors.New("revoked meanwhile")
 )
 
@@ -147,7 +144,7 @@ func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.vacancy(revoked, s.Principal); err != nil {
+	if err := h.vacancy(revoked, &c.Subscriber); err != nil {
 		if !errors.Is(err, errRevoked) {
 			h.refused[err.Error()]++
 		}
@@ -160,9 +157,7 @@ func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*
 	for _, p := range c.resume.missed {
 		c.slots.push(p)
 	}
-	h.conns[c] = struct{}{}
-	h.byUser[s.User]++
-	h.byAddr[s.Address]++
+	h.roster.add(c)
 	for _, t := range s.Topics {
 		k := key{s.Tenant, t}
 		h.index[k] = append(h.index[k], c)
@@ -170,17 +165,17 @@ func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*
 	return c, nil
 }
 
-func (h *Hub) vacancy(revoked uint64, p Principal) error {
+func (h *Hub) vacancy(revoked uint64, s *Subscriber) error {
 	switch {
 	case h.draining:
 		return errDraining
-	case revoked != h.revoked:
+	case h.revoked.since(revoked, s):
 		return errRevoked
-	case len(h.conns) >= h.cfg.MaxConnections:
+	case len(h.roster.all) >= h.cfg.MaxConnections:
 		return errHostFull
-	case h.byUser[p.User] >= h.cfg.MaxPerUser:
+	case h.roster.count(byUser, s.User) >= h.cfg.MaxPerUser:
 		return errUserFull
-	case h.cfg.MaxPerAddress > 0 && p.Address != "" && h.byAddr[p.Address] >= h.cfg.MaxPerAddress:
+	case h.cfg.MaxPerAddress > 0 && h.roster.count(byAddress, s.Address) >= h.cfg.MaxPerAddress:
 		return errAddressFull
 	}
 	return nil
@@ -189,7 +184,7 @@ func (h *Hub) vacancy(revoked uint64, p Principal) error {
 func (h *Hub) revocations() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.revoked
+	return h.revoked.count
 }
 
 // serve runs an admitted connection to its end.
@@ -202,9 +197,7 @@ func (h *Hub) leave(c *conn) {
 	c.ended()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.conns, c)
-	drop(h.byUser, c.User)
-	drop(h.byAddr, c.Address)
+	h.roster.remove(c)
 	for _, t := range c.Topics {
 		k := key{c.Tenant, t}
 		list := h.index[k]
@@ -220,34 +213,9 @@ func (h *Hub) leave(c *conn) {
 	}
 	h.closed[c.reason]++
 	h.cfg.Logger.Debug("connection closed", "connection", c.ID, "user", c.User, "reason", c.reason)
-	if h.draining && len(h.conns) == 0 {
+	if h.draining && len(h.roster.all) == 0 {
 		close(h.empty)
 	}
-}
-
-func drop(counts map[string]int, name string) {
-	if counts[name]--; counts[name] <= 0 {
-		delete(counts, name)
-	}
-}
-
-// Revoke closes the connections that match, at once: nothing that is queued for them is delivered any more; only an event whose
-// writing had begun may still arrive. A
-// request that was authorized before the call and is admitted after it is authorized again. reason is counted in Stats.Closed, so
-// it should be one of a few words. It returns the number of connections closed.
-func (h *Hub) Revoke(match func(Subscriber) bool, reason string) int {
-	h.mu.Lock()
-	h.revoked++
-	live := slices.Collect(maps.Keys(h.conns))
-	h.mu.Unlock()
-	n := 0
-	for _, c := range live {
-		if match(c.Subscriber) {
-			c.abort(reason)
-			n++
-		}
-	}
-	return n
 }
 
 // Drain refuses newcomers and ends every connection with a bye. Connections that have not taken it when ctx ends are cut, and
@@ -256,11 +224,11 @@ func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Lock()
 	if !h.draining {
 		h.draining = true
-		if len(h.conns) == 0 {
+		if len(h.roster.all) == 0 {
 			close(h.empty)
 		}
 	}
-	live := slices.Collect(maps.Keys(h.conns))
+	live := slices.Collect(maps.Values(h.roster.all))
 	h.mu.Unlock()
 	for _, c := range live {
 		c.finish(ReasonDrain)

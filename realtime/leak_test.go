@@ -37,7 +37,7 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		return conns
 	}
-	everybody := func(Subscriber) bool { return true }
+	everybody := Grant{Tenant: "t1"}
 	tests := []struct {
 		name   string
 		cfg    Config
@@ -122,7 +122,7 @@ func TestNothingLeaks(t *testing.T) {
 				}
 			}
 			flood(t, s, 50)
-			s.hub.Revoke(func(sub Subscriber) bool { return sub.ID < "8" }, "revoked")
+			s.hub.Revoke(Grant{User: "hung"}, "revoked")
 			_ = s.hub.Drain(context.Background())
 		}, ""},
 	}
@@ -140,6 +140,9 @@ func TestNothingLeaks(t *testing.T) {
 			if st.Topics != 0 || len(st.ByUser) != 0 || st.Queued != 0 {
 				t.Errorf("left behind: %+v", st)
 			}
+			if left := rosterSize(s.hub); left != 0 {
+				t.Errorf("%d names left in the roster", left)
+			}
 			if tt.reason != "" && (len(st.Closed) != 1 || st.Closed[tt.reason] == 0) {
 				t.Errorf("closed by %v, want %s", st.Closed, tt.reason)
 			}
@@ -154,4 +157,14 @@ func TestNothingLeaks(t *testing.T) {
 			goleak.VerifyNone(t, before)
 		})
 	}
+}
+
+func rosterSize(h *Hub) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	size := len(h.roster.all)
+	for _, names := range h.roster.by {
+		size += len(names)
+	}
+	return size
 }

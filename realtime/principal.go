@@ -22,7 +22,7 @@ type Principal struct {
 	Tenant string
 	// Role is the application's own word for what the user may do, for Revalidate and Permit to compare.
 	Role string
-	// Session and APIToken are the id of the credential, whichever it was, for Hub.Revoke to match.
+	// Session and APIToken are the ids of the credentials that the connection rests on; see Grant.
 	Session  string
 	APIToken string
 	// Address groups connections for Config.MaxPerAddress. Only the application knows which proxy it may believe.

@@ -45,11 +45,14 @@ type Connection struct {
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	s := Stats{
-		Epoch: h.history.epoch, Published: h.history.seq, Connections: len(h.conns), ByUser: maps.Clone(h.byUser),
+		Epoch: h.history.epoch, Published: h.history.seq, Connections: len(h.roster.all), ByUser: make(map[string]int, len(h.roster.by[byUser])),
 		Topics: len(h.index), Delivered: h.delivered.Load(), Coalesced: h.coalesced.Load(),
 		Closed: maps.Clone(h.closed), Refused: maps.Clone(h.refused),
 	}
-	live := slices.Collect(maps.Keys(h.conns))
+	for user, list := range h.roster.by[byUser] {
+		s.ByUser[user] = len(list)
+	}
+	live := slices.Collect(maps.Values(h.roster.all))
 	h.mu.Unlock()
 	now := time.Now()
 	for _, c := range live {
@@ -63,7 +66,7 @@ func (h *Hub) Stats() Stats {
 // Connections lists the live connections, oldest first.
 func (h *Hub) Connections() []Connection {
 	h.mu.Lock()
-	live := slices.Collect(maps.Keys(h.conns))
+	live := slices.Collect(maps.Values(h.roster.all))
 	h.mu.Unlock()
 	now := time.Now()
 	list := make([]Connection, 0, len(live))

@@ -17,7 +17,7 @@ const reasonDisconnected = "disconnected"
 type Connections interface {
 	Connections() []realtime.Connection
 	Stats() realtime.Stats
-	Revoke(match func(realtime.Subscriber) bool, reason string) int
+	Revoke(g realtime.Grant, reason string) int
 }
 
 // connection is one live stream. Durations are in seconds.
@@ -96,10 +96,8 @@ func (s *server) connectionRoutes() {
 			done, err := mediator.Send(x.Context(), s.Mediator, disconnect{in}, func(ctx context.Context, work *mediator.UnitOfWork, d disconnect) (*disconnected, error) {
 				done := &disconnected{}
 				subject := d.ID + d.User
-				tenant := string(work.By.Tenant)
-				work.AfterCommit(func() {
-					done.Closed = s.Live.Revoke(func(c realtime.Subscriber) bool { return c.Tenant == tenant && (c.ID == d.ID || c.User == d.User) }, reasonDisconnected)
-				})
+				whose := realtime.Grant{Tenant: string(work.By.Tenant), Connection: d.ID, User: d.User}
+				work.AfterCommit(func() { done.Closed = s.Live.Revoke(whose, reasonDisconnected) })
 				return done, access.Audit(ctx, work.Tx, work.By, "connection.close", subject, d.Reason)
 			})
 			return reply{http.StatusOK, done}, err

@@ -39,11 +39,11 @@ func NewHub(set *records.Set, sessions *session.Sessions, tokens *access.Tokens,
 		return nil, fmt.Errorf("prepare live updates: %w", err)
 	}
 	sessions.OnEnd(func(id string) {
-		hub.Revoke(func(s realtime.Subscriber) bool { return s.Session == id }, ReasonSignedOut)
+		hub.Revoke(realtime.Grant{Session: id}, ReasonSignedOut)
 	})
 	// A session that an API token opened carries that token's id, and ends with it.
 	tokens.OnRevoke(func(id string) {
-		hub.Revoke(func(s realtime.Subscriber) bool { return s.APIToken == id }, ReasonRevoked)
+		hub.Revoke(realtime.Grant{APIToken: id}, ReasonRevoked)
 	})
 	return hub, nil
 }

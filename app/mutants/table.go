@@ -124,7 +124,7 @@ var Table = []Mutation{
 	{"repeats-told", "P47", "the client passes on repeats and what is out of order", "realtime.TestWatchDropsDuplicatesAndReorderings",
 		change("realtime/watch.go", "n.Version != 0 && n.Version <= seen", "n.Version < 0")},
 	{"connections-unbounded", "P48", "a host takes any number of connections", "realtime.TestConnectionBounds",
-		change("realtime/hub.go", "case len(h.conns) >= h.cfg.MaxConnections:", "case len(h.conns) < 0:")},
+		change("realtime/hub.go", "case len(h.roster.all) >= h.cfg.MaxConnections:", "case len(h.roster.all) < 0:")},
 	{"slow-client-buffered", "P49", "what a slow client has not taken is queued without a bound", "realtime.TestSlotsAgainstModel",
 		change("realtime/slots.go", "if s.queue[i].key == p.key {", "if s.queue[i].key == p.key && false {")},
 }

@@ -1,0 +1,89 @@
+package realtime
+
+// roster finds connections by what they rest on, so that what ends one session or counts one user's connections looks at no
+// others. The hub's mutex guards it.
+type roster struct {
+	all map[string]*conn // by id
+	by  [aspects]map[string][]*conn
+}
+
+// aspect is one of the things that connections have in common.
+type aspect int
+
+const (
+	byUser aspect = iota
+	byTenant
+	bySession
+	byAPIToken
+	byAddress
+	aspects
+)
+
+// names are under what a principal stands. Nothing stands under an empty name.
+func names(p *Principal) [aspects]string {
+	return [aspects]string{byUser: p.User, byTenant: p.Tenant, bySession: p.Session, byAPIToken: p.APIToken, byAddress: p.Address}
+}
+
+func newRoster() roster {
+	r := roster{all: map[string]*conn{}}
+	for a := range r.by {
+		r.by[a] = map[string][]*conn{}
+	}
+	return r
+}
+
+func (r *roster) add(c *conn) {
+	r.all[c.ID] = c
+	for a, name := range names(&c.Principal) {
+		if name != "" {
+			c.place[a] = int32(len(r.by[a][name]))
+			r.by[a][name] = append(r.by[a][name], c)
+		}
+	}
+}
+
+// remove costs the same however many others stand under the same names: the last of them takes the place.
+func (r *roster) remove(c *conn) {
+	delete(r.all, c.ID)
+	for a, name := range names(&c.Principal) {
+		if name == "" {
+			continue
+		}
+		list, at := r.by[a][name], c.place[a]
+		last := len(list) - 1
+		if last == 0 {
+			delete(r.by[a], name)
+			continue
+		}
+		list[at], list[last].place[a] = list[last], at
+		list[last] = nil
+		r.by[a][name] = list[:last]
+	}
+}
+
+// count is how many connections stand under a name.
+func (r *roster) count(a aspect, name string) int { return len(r.by[a][name]) }
+
+// find returns the connections that rest on a grant. It looks at no more than those under the rarest of the grant's names.
+func (r *roster) find(g Grant) []*conn {
+	var few []*conn
+	if g.Connection != "" {
+		if c := r.all[g.Connection]; c != nil {
+			few = []*conn{c}
+		}
+	} else {
+		known := false
+		for a, name := range g.names() {
+			if name != "" && (!known || len(r.by[a][name]) < len(few)) {
+				few, known = r.by[a][name], true
+			}
+		}
+	}
+	var found []*conn
+	for _, c := range few {
+		if g.covers(&c.Subscriber) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
