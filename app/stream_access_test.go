@@ -64,6 +64,11 @@ func TestStreamsFollowWhoTheirCredentialStandsFor(t *testing.T) {
 	s.exec(`UPDATE posthorn_tokens SET tenant = 'other' WHERE id = ?`, moved.ID)
 	eventually(t, "the end of the stream whose role is another", narrow.over)
 	eventually(t, "the end of the stream whose tenant is another", move.over)
+	for _, l := range []*listener{narrow, move} {
+		if l.said != `{"reason":"forbidden"}` {
+			t.Errorf("the stream ended with %q", l.said)
+		}
+	}
 	s.tell("1")
 	eventually(t, "the one that nothing happened to hears", func() bool { return healthy.version("messages/1") == 1 })
 	if narrow.version("messages/1") != 0 || move.version("messages/1") != 0 {

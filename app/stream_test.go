@@ -374,8 +374,13 @@ func TestStreamEndsWithAccess(t *testing.T) {
 		t.Error("a stream that nobody ended has ended")
 	}
 	closed := s.hub.Stats().Closed
-	if closed["revoked"] != 1 || closed["signed-out"] != 1 || closed[realtime.ReasonExpired]+closed[realtime.ReasonForbidden] != 2 {
+	if closed["revoked"] != 1 || closed["signed-out"] != 1 || closed[realtime.ReasonExpired] != 2 {
 		t.Errorf("closed by reason: %v", closed)
+	}
+	for l, reason := range map[*listener]string{revoked: "revoked", atThere: "signed-out", atStale: realtime.ReasonExpired, expiring: realtime.ReasonExpired} {
+		if want := `{"reason":"` + reason + `"}`; l.heard("bye") != 1 || l.said != want {
+			t.Errorf("a stream ended with %d byes, %s; want %s", l.heard("bye"), l.said, want)
+		}
 	}
 	_, _ = healthy.body.Close(), atHere.body.Close()
 	s.connections(0)

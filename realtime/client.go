@@ -82,11 +82,23 @@ func (e *StatusError) Error() string {
 // Unwrap makes errors.Is(err, ErrStatus) true.
 func (e *StatusError) Unwrap() error { return ErrStatus }
 
+// ByeError is an end of the stream that the server announced; OnDown is called with it.
+type ByeError struct {
+	// Reason is one of the constants of this package, or the server's own.
+	Reason string
+}
+
+func (e *ByeError) Error() string { return "server ended the stream: " + e.Reason }
+
+// planned: the end says nothing about this client, and another connection will do.
+func (e *ByeError) planned() bool { return e.Reason == ReasonDrain || e.Reason == ReasonLifeSpan }
+
 // Watch calls handle for each notification of the topics until ctx ends. Calls of handle, OnGap and OnDown are made one at a
 // time, in order; while one lasts, the server keeps no more than the newest notification of each topic. A notification whose
 // version is not newer than one already seen of its topic is dropped.
 //
-// Watch reconnects for ever after network errors, faults of the server and planned ends. It returns
+// Watch reconnects for ever after network errors, faults of the server and ends that the server announced: whether access that
+// was taken away can be had again is what the next answer says. It returns
 //   - the cause of ctx, when that ends;
 //   - nil, when the server answers 204: there is nothing to listen to any more;
 //   - a *StatusError for 401 and 403, after Refresh has had its chance;

@@ -137,29 +137,6 @@ func (e *ear) follow() *follower {
 	return f
 }
 
-func TestExpiry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, client := inBubble(t, Config{}, nil)
-		s.srvHandler(func(r *http.Request, topics []Topic) (Principal, error) {
-			return Principal{User: "ann", Tenant: "t1", Expires: time.Now().Add(10 * time.Minute)}, nil
-		})
-		began := time.Now()
-		e := s.listenBy(t, client, s.request(t.Context(), "ann", "a"))
-		e.want("hello")
-		if events := e.ended(); len(events) != 0 {
-			t.Errorf("events %+v", events)
-		}
-		if took := time.Since(began); took != 10*time.Minute {
-			t.Errorf("access lasted for %v", took)
-		}
-		synctest.Wait()
-		if st := s.hub.Stats(); st.Closed[ReasonExpired] != 1 {
-			t.Errorf("stats %+v", st)
-		}
-	})
-}
-
 func TestRevalidation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,7 +152,7 @@ func TestRevalidation(t *testing.T) {
 				t.Errorf("%v between two revalidations", now.Sub(*before))
 			}
 			if deny.Load() > 0 {
-				return time.Time{}, errors.New("session is gone")
+				return time.Time{}, ErrForbidden
 			}
 			return time.Time{}, nil
 		}}

@@ -13,8 +13,9 @@ const (
 	ReasonClient    = "client"    // the client went away
 	ReasonLagging   = "lagging"   // the client took nothing for the length of Config.WriteTimeout
 	ReasonLifeSpan  = "life-span" // its time was up; clients reconnect
-	ReasonExpired   = "expired"   // Principal.Expires passed
-	ReasonForbidden = "forbidden" // Revalidate or Permit said no
+	ReasonExpired   = "expired"   // Principal.Expires passed, or Revalidate said ErrUnauthenticated
+	ReasonForbidden = "forbidden" // Permit said no, or Revalidate ErrForbidden
+	ReasonUnchecked = "unchecked" // Revalidate could not say
 	ReasonDrain     = "drain"     // the hub is shutting down
 	ReasonFault     = "fault"     // a fault of the hub itself
 )
@@ -58,8 +59,7 @@ func (c *conn) begin() {
 	// The retry of a hello undoes a longer one that a browser was given when it was refused before.
 	c.offer(frame{id: c.cursorID(), name: "hello", data: hello, retry: spread(time.Second, 0.5)})
 	if c.resume.reset != "" {
-		data, _ := json.Marshal(because{c.resume.reset})
-		c.offer(frame{id: c.cursorID(), name: "reset", data: data})
+		c.offer(frame{id: c.cursorID(), name: "reset", data: saying(c.resume.reset)})
 	}
 	c.resume = nil
 	c.schedule()
@@ -78,6 +78,11 @@ type (
 		Reason string `json:"reason"`
 	}
 )
+
+func saying(reason string) []byte {
+	data, _ := json.Marshal(because{reason})
+	return data
+}
 
 // push tells the connection of a notification, now or when it has credit again. It never blocks.
 func (c *conn) push(p *published) {
@@ -110,7 +115,7 @@ func (c *conn) pump() {
 			return
 		}
 		if permit := c.hub.cfg.Permit; permit != nil && !permit(c.Subscriber, p.key.topic) {
-			c.cut(ReasonForbidden)
+			c.dismiss(ReasonForbidden)
 			return
 		}
 		c.offer(frame{id: c.cursorID(), name: "notification", data: p.data})
@@ -150,14 +155,27 @@ func (c *conn) bye(reason string) {
 	case !c.open:
 		c.cut(reason)
 	default:
-		data, _ := json.Marshal(because{reason})
-		c.offer(frame{id: c.cursorID(), name: "bye", data: data, retry: spread(time.Second, 1)})
+		c.offer(frame{id: c.cursorID(), name: "bye", data: saying(reason), retry: spread(time.Second, 1)})
 		if c.closed {
 			return
 		}
 		c.wire.hangUp()
 		c.close(reason)
 	}
+}
+
+// revoke ends the connection of a client that may not listen any more.
+func (c *conn) revoke(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dismiss(reason)
+}
+
+// dismiss lets nothing more out but the reason. What is on its way is dropped like what waits, and the client's cursor stays where
+// it is: should it be let in again, it misses nothing.
+func (c *conn) dismiss(reason string) {
+	c.close(reason)
+	c.wire.dismiss(frame{name: "bye", data: saying(c.reason)}) // which is another where it was ending already
 }
 
 // abort ends the connection at once.

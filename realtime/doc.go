@@ -22,7 +22,9 @@
 //   - A client that comes back with the id of the last event it received is told the newest notification of every topic that
 //     changed since, or told by a reset that this is not known. It is never left waiting for what will not come.
 //   - Each connection is authenticated, and each of its topics authorized, before it is admitted. When Revoke returns, nothing
-//     queued is delivered any more to the connections it matched, and no request that was authorized before it slips in after it.
+//     queued is delivered any more to the connections it concerns, and no request that was authorized before it slips in after it.
+//     The same holds where access expires or a revalidation says no. Clients are told why the server ends their stream, unless they
+//     do not read.
 //   - The number of connections that Stats gives is the number that is being served. Every ending has a reason, and leaves no
 //     goroutine.
 //

@@ -16,7 +16,8 @@ import (
 // for its path without a method, so that others are answered here too.
 //
 // The events are hello (epoch, heartbeat, life span, whether the history made up for a gap), notification, reset (what the client
-// missed cannot be said: it refreshes) and bye (the reason for a planned end). The id of an event is a cursor to resume from,
+// missed cannot be said: it refreshes) and bye (the reason for which the server ends the stream: a planned end, or access that is
+// over; a client that comes back is told by the status whether it is). The id of an event is a cursor to resume from,
 // sent back by clients as Last-Event-ID; one that is unknown is answered by a reset, never by an error, since a browser's
 // EventSource takes an error as final.
 type Endpoint struct {

@@ -46,17 +46,18 @@ func (r *revocations) since(n uint64, s *Subscriber) bool {
 	return false
 }
 
-// Revoke closes the connections that rest on a grant, at once: nothing that is queued for them is delivered any more; only an
-// event whose writing had begun may still arrive. A request that was authorized before the call and would be admitted after it is
-// authorized again. It costs what those connections cost, however many others there are. reason is counted in Stats.Closed, so it
-// should be one of a few words. It returns the number of connections closed.
+// Revoke closes the connections that rest on a grant, at once: nothing that is queued for them is delivered any more but a bye
+// with the reason; only an event whose writing had begun may still arrive before it. It waits for no client, and none that hangs
+// stays for longer than a second or two. A request that was authorized before the call and would be admitted after it is authorized
+// again. It costs what those connections cost, however many others there are. reason is counted in Stats.Closed, so it should be
+// one of a few words. It returns the number of connections closed.
 func (h *Hub) Revoke(g Grant, reason string) int {
 	h.mu.Lock()
 	h.revoked.add(g)
 	found := h.roster.find(g)
 	h.mu.Unlock()
 	for _, c := range found {
-		c.abort(reason)
+		c.revoke(reason)
 	}
 	return len(found)
 }

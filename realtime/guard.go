@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,6 +25,8 @@ type wire interface {
 	offer(frame) error
 	// hangUp ends the stream when what was offered before has been written. Nothing may be offered after it.
 	hangUp()
+	// dismiss ends the stream: what has not been written yet never is, but for f, if the client takes it soon.
+	dismiss(f frame)
 	// cut ends the stream at once: what has not been written yet never is.
 	cut()
 }
@@ -154,8 +157,14 @@ func (l *line) hangUp() {
 	}
 }
 
+// dismiss leaves f to the writer: a frame that went through r3labs/sse would have to wait for those that are on their way.
+func (l *line) dismiss(f frame) {
+	l.writer.abort(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", f.name, f.data))
+	l.cancel()
+}
+
 func (l *line) cut() {
-	l.writer.abort()
+	l.writer.abort(nil)
 	l.cancel()
 }
 

@@ -136,29 +136,6 @@ func TestPublicationInTheOtherOrder(t *testing.T) {
 	}
 }
 
-func TestRevoke(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, Config{})
-	gone := s.open(t, "ann", "a")
-	stays := s.open(t, "bob", "a")
-	deaf := s.deaf(t, "ann", "a")
-	_ = deaf
-
-	n := s.hub.Revoke(Grant{User: "ann"}, "signed-out")
-	if n != 2 {
-		t.Errorf("%d revoked, want 2", n)
-	}
-	s.publish(t, note("a", 1))
-	stays.want("notification")
-	if events := gone.ended(); len(events) != 0 {
-		t.Errorf("delivered after revocation: %+v", events)
-	}
-	eventually(t, "the revoked connections are gone", func() bool { return s.hub.Stats().Connections == 1 })
-	if st := s.hub.Stats(); st.Closed["signed-out"] != 2 || st.ByUser["ann"] != 0 {
-		t.Errorf("stats %+v", st)
-	}
-}
-
 // What is already queued for a client that does not read must not reach it after the revocation, and the client's handler must
 // not wait for the write time-out.
 func TestRevokeDropsWhatIsQueued(t *testing.T) {
@@ -230,19 +207,6 @@ func TestRevokeDuringAuthorization(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPermitAtDelivery(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, Config{Permit: func(sub Subscriber, topic Topic) bool { return topic != "b" }})
-	e := s.open(t, "ann", "a", "b")
-	s.publish(t, note("a", 1))
-	e.want("notification")
-	s.publish(t, note("b", 1))
-	if events := e.ended(); len(events) != 0 {
-		t.Errorf("delivered without permission: %+v", events)
-	}
-	eventually(t, "it is counted", func() bool { return s.hub.Stats().Closed[ReasonForbidden] == 1 })
 }
 
 func TestDrain(t *testing.T) {

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -101,6 +102,24 @@ func TestNothingLeaks(t *testing.T) {
 				e.ended()
 			}
 		}, ReasonLifeSpan},
+		{"not permitted any more", Config{Permit: func(_ Subscriber, topic Topic) bool { return topic != topics[3] }}, func(t *testing.T, s *site) {
+			open(t, s)
+			flood(t, s, 2)
+		}, ReasonForbidden},
+		{"expired", Config{RevalidateEvery: 20 * time.Millisecond, Revalidate: func(context.Context, Subscriber) (time.Time, error) {
+			return time.Now(), nil
+		}}, func(t *testing.T, s *site) {
+			open(t, s)
+			deafen(t, s)
+			flood(t, s, 10)
+		}, ReasonExpired},
+		{"revalidated in vain", Config{RevalidateEvery: 20 * time.Millisecond, Revalidate: func(context.Context, Subscriber) (time.Time, error) {
+			return time.Time{}, errors.New("the store is away")
+		}}, func(t *testing.T, s *site) {
+			open(t, s)
+			deafen(t, s)
+			flood(t, s, 10)
+		}, ReasonUnchecked},
 		{"refused", Config{MaxPerUser: 1}, func(t *testing.T, s *site) {
 			e := s.open(t, "ann", topics...)
 			for range n {

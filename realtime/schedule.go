@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -52,7 +53,7 @@ func (c *conn) tick() {
 	case c.closed:
 		return
 	case c.lapsed(now):
-		c.cut(ReasonExpired)
+		c.dismiss(ReasonExpired)
 		return
 	case !now.Before(c.times.end):
 		c.bye(ReasonLifeSpan)
@@ -100,11 +101,21 @@ func (c *conn) revalidate() {
 	}
 	if err != nil {
 		c.hub.cfg.Logger.Info("revalidate connection", "connection", c.ID, "user", c.User, "error", err)
-		c.cut(ReasonForbidden)
+		c.dismiss(refusal(err))
 		return
 	}
 	c.expires = expires
 	c.times.timer.Reset(c.rest())
+}
+
+func refusal(err error) (reason string) {
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		return ReasonExpired
+	case errors.Is(err, ErrForbidden):
+		return ReasonForbidden
+	}
+	return ReasonUnchecked
 }
 
 // early is d, less up to the given part of it.

@@ -20,6 +20,7 @@ type slowWire struct {
 
 func (w *slowWire) offer(f frame) error { w.frames = append(w.frames, f); return nil }
 func (w *slowWire) hangUp()             { w.ended = true }
+func (w *slowWire) dismiss(f frame)     { w.ended, w.frames = true, []frame{f} }
 func (w *slowWire) cut()                { w.ended, w.frames = true, nil }
 
 // Random publications, slow reading, lost connections and resumptions against a model. Whatever happens, a client that has read

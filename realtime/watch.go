@@ -191,7 +191,7 @@ func retryAfter(value string) time.Duration {
 	return 0
 }
 
-// listen reads the events of one connection. It always ends with an error: that of the connection, or errEnded.
+// listen reads the events of one connection. It always ends with an error: that of the connection, a *ByeError, or errEnded.
 func (w *watch) listen(ctx context.Context, body io.Reader, dog *watchdog) error {
 	began := time.Now()
 	p := newParser(dog.guard(body), w.client.MaxEventBytes, w.lastID)
@@ -205,11 +205,15 @@ func (w *watch) listen(ctx context.Context, body io.Reader, dog *watchdog) error
 		case errors.Is(err, errOversize):
 			w.client.Logger.Warn("skip event", "error", err)
 			w.client.OnGap(GapLost)
-		case err == nil:
-			planned := w.event(e, dog)
-			if planned {
+		case err == nil && e.name == "bye":
+			bye := &ByeError{}
+			_ = json.Unmarshal([]byte(e.data), bye)
+			if w.stood && bye.planned() || time.Since(began) >= steady {
 				w.restart()
 			}
+			return bye // nothing follows it, whatever a proxy does with the connection
+		case err == nil:
+			w.event(e, dog)
 		default:
 			if time.Since(began) >= steady {
 				w.restart()
@@ -225,8 +229,7 @@ func (w *watch) listen(ctx context.Context, body io.Reader, dog *watchdog) error
 	}
 }
 
-// event handles one event, and reports whether it announces a planned end.
-func (w *watch) event(e streamEvent, dog *watchdog) (planned bool) {
+func (w *watch) event(e streamEvent, dog *watchdog) {
 	var err error
 	switch e.name {
 	case "hello":
@@ -243,14 +246,11 @@ func (w *watch) event(e streamEvent, dog *watchdog) (planned bool) {
 		if !w.told {
 			w.client.OnGap(GapLost)
 		}
-	case "bye":
-		planned = w.stood
 	}
 	if err != nil {
 		w.client.Logger.Warn("skip event", "event", e.name, "error", err)
 		w.client.OnGap(GapLost)
 	}
-	return planned
 }
 
 func (w *watch) hello(h hello, dog *watchdog) {

@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// lastGasp bounds how long the end of a response may take.
+// lastGasp bounds how long the end of a response may take, and before it an event whose writing had begun.
 const lastGasp = time.Second
 
 // buffers are lent to connections that are writing, so that idle ones hold none.
@@ -53,6 +53,7 @@ type frameWriter struct {
 	mu    sync.Mutex // guards what abort shares with the goroutine that writes
 	dead  bool
 	armed bool
+	words []byte // the last ones, where there are any
 }
 
 func (w *frameWriter) WriteHeader(status int) {
@@ -152,20 +153,39 @@ func (w *frameWriter) disarm() {
 	}
 }
 
-// abort lets nothing more out, from any goroutine. A write that hangs is given up.
-func (w *frameWriter) abort() {
+// abort lets nothing more out, from any goroutine, but the last words. A write that has begun is given up, at once where there are
+// none: half an event before them would make them part of it.
+func (w *frameWriter) abort(words []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dead = true
-	if w.armed {
+	w.dead, w.words = true, words
+	switch {
+	case !w.armed:
+	case words == nil:
 		_ = w.control.SetWriteDeadline(time.Unix(1, 0))
+	default:
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.gasp()))
 	}
 }
 
-// last bounds what the server itself writes when the handler has returned. After it, the connection is the server's again.
+func (w *frameWriter) gasp() time.Duration { return min(w.timeout, lastGasp) }
+
+// last says the last words, and bounds what the server itself writes when the handler has returned. After it, the connection is the
+// server's again.
 func (w *frameWriter) last() {
 	w.mu.Lock()
+	words := w.words
+	w.dead, w.armed = true, words != nil
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.gasp()))
+	w.mu.Unlock()
+	if words == nil {
+		return
+	}
+	if w.err == nil || errors.Is(w.err, errCut) {
+		_, _ = w.ResponseWriter.Write(words)
+		_ = w.control.Flush()
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dead, w.armed = true, false
-	_ = w.control.SetWriteDeadline(time.Now().Add(min(w.timeout, lastGasp)))
+	w.armed = false
 }

@@ -96,7 +96,7 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 		if lost {
 			panic(http.ErrAbortHandler) // what went by unheard is not made up for on the same connection
 		}
-		if _, err := w.Write([]byte(text)); err != nil || flush() != nil {
+		if _, err := w.Write([]byte(text)); err != nil || flush() != nil || strings.HasPrefix(text, "event: bye") {
 			return
 		}
 	}
@@ -148,6 +148,13 @@ func (s *stream) cut() {
 		close(l.end)
 		delete(s.open, events)
 	}
+}
+
+// bye ends every connection as the endpoint does, with a reason.
+func (s *stream) bye(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send("", fmt.Sprintf("event: bye\ndata: {\"reason\":%q}\n\n", reason))
 }
 
 // stop takes the server away; start brings it back, restart with a new epoch and without a history.

@@ -90,6 +90,39 @@ func TestSignedOutElsewhere(t *testing.T) {
 	one.shows("Happening now")
 }
 
+// TestAccessTakenAway: a stream that the server ends with a reason is asked for again at once. Whoever still has access, as after a change of role,
+// goes on without the screen having counted as stale; whoever has none is led to the log-in, after one look at the session.
+func TestAccessTakenAway(t *testing.T) {
+	t.Parallel()
+	a := newAppliance(t)
+	a.fill()
+	tb := newBrowser(t).open(a, "/")
+	tb.expect("401")
+	tb.phase("live")
+	eval[any](tb, `(window.phases = [], new MutationObserver(() => phases.push(document.querySelector(".live")?.dataset.phase)).observe(document.body, {subtree: true, attributes: true, childList: true}), 0)`)
+	_, before, _ := a.stream.counts()
+	a.stream.bye("forbidden")
+	waitFor(t, "it came back", func() bool { open, accepted, _ := a.stream.counts(); return open == 1 && accepted == before+1 })
+	tb.phase("live")
+	a.pending(31)
+	a.stream.notify("backlog", "", 900)
+	tb.pendingShown("31")
+	if eval[bool](tb, `phases.includes("stale") || phases.includes("signed out")`) {
+		t.Errorf("the indicator went through %s", eval[string](tb, `phases.join(", ")`))
+	}
+
+	a.set(func() { a.signedIn = false })
+	asked := func() int { return a.count("GET /v1/events") + a.count("GET /v1/session") }
+	first := asked()
+	a.stream.bye("signed-out")
+	tb.shows("API token")
+	time.Sleep(3 * time.Second)
+	if more := asked() - first; more > 3 {
+		t.Errorf("asked %d times after access was taken away", more)
+	}
+	tb.clean()
+}
+
 // TestSeveralTabs: tabs share one connection, and each hears what it shows; when the tab that holds it closes, another takes over from
 // where it was.
 func TestSeveralTabs(t *testing.T) {

@@ -11,7 +11,7 @@ var byHand = map[string]*huma.Operation{
 	"/v1/events": {
 		OperationID: "get-v1-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"live"}, Summary: "Follow live what changes, as server-sent events",
 		Description: "The events are hello (epoch, heartbeat, life span), notification (a topic changed: ask the query that owns the truth), reset (what was missed cannot be said: ask anew) " +
-			"and bye (the reason for a planned end). Notifications are hints: they may be lost, and only the newest of a topic has to arrive. A stream ends with the access of whoever opened it.",
+			"and bye (why the server ends the stream: a planned end, or access that is over; come back, and the status says whether it is). Notifications are hints: they may be lost, and only the newest of a topic has to arrive. A stream ends with the access of whoever opened it.",
 		Parameters: []*huma.Param{
 			{Name: "topic", In: "query", Required: true, Explode: &explode, Description: "backlog, messages/{id} or lending/desk; may be there several times",
 				Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}},

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -67,7 +68,10 @@ func (v revalidation) check(ctx context.Context, s realtime.Subscriber) (time.Ti
 	default:
 		return time.Time{}, nil // the machine's own user, on the unix socket
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, access.ErrUnauthenticated):
+		return time.Time{}, fmt.Errorf("%w: the session or API token is no longer in force", realtime.ErrUnauthenticated)
+	case err != nil:
 		return time.Time{}, err
 	}
 	if string(by.Tenant) != s.Tenant || string(by.Tenant)+"/"+by.Actor != s.User || string(by.Role) != s.Role {

@@ -5,9 +5,11 @@ const SETTLE = 120; // ms in which several changes of topics become one reconnec
 const STOOD = 5_000; // a connection that lived this long was a good one
 const GRACE = 2_000; // how long a planned reconnection may take before the screen counts as stale
 const HEARTBEAT = 15_000; // until the server says hello
+const PLANNED = ["drain", "life-span"]; // reasons of a bye that say nothing of this client
 
 // Stream keeps one connection alive for a changing set of topics. It never gives up but for a refusal of access: after 401 or
-// 403, refresh() is asked once whether access can be had again.
+// 403, refresh() is asked once whether access can be had again. A server that takes access away says so by a bye, and then by the status, which
+// is asked for soon.
 //
 // emit(event) receives {type, data, cursor} of each event; joined(topics) those that a connection which goes on from the one before has taken
 // up anew: what became of them until now is in nobody's history, since the place in the stream is that of the other topics; changed(state) {phase, since, next} whenever the state does:
@@ -117,7 +119,7 @@ export class Stream {
     let silent = 0;
     let opened = 0;
     let greeted = false;
-    let bye = false;
+    let bye = "";
     // Until the server has said hello, other signs of life do not count: the screen would wait for ever.
     const heard = () => {
       if (silent && !greeted) return;
@@ -143,8 +145,11 @@ export class Stream {
             heard();
             this.#move("live");
           }
-          bye ||= event.type === "bye";
           this.#emit(event);
+          if (event.type === "bye") {
+            bye = field(event.data, "reason") || "bye";
+            abort.abort(); // nothing follows it, whatever a proxy does with the connection
+          }
           if (event.type === "hello") this.#join(topics);
         },
       },
@@ -153,7 +158,7 @@ export class Stream {
     this.#connection = null;
     const good = greeted && Date.now() - opened >= STOOD;
     if (good) this.#backoff.reset();
-    return { ...end, stood: greeted, bye: bye && greeted, broke: good && !bye && end.how === ENDED };
+    return { ...end, stood: greeted, bye: greeted && bye !== "", broke: good && !PLANNED.includes(bye) && end.how === ENDED };
   }
 
   #join(topics) {
