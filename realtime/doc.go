@@ -35,6 +35,8 @@
 //   - Notifications of one topic may be coalesced, repeated and, rarely, late; those of different topics may be reordered. [Client]
 //     drops what is not newer than what it has seen. Versions are compared within a topic
 //     and never across topics, so a topic that covers many resources needs versions that rise over all of them.
+//   - The hub learns that access has changed by Revoke, by Principal.Expires, or by asking Config.Revalidate. A change of which nobody
+//     tells it, such as one made in the database by hand, is seen at the next revalidation and no sooner.
 //   - The history is in memory, and has one epoch for each hub.
 //   - The id of an event is a cursor to resume from, and may be lower than the place of the notification beside it.
 //   - A handler in front of an [Endpoint] that hides the connection needs an Unwrap method (see [net/http.ResponseController]), and

@@ -5,7 +5,7 @@
 //
 // An API token is 256 random bits, shown once; only its SHA-256 is stored. A hash without salt is enough, since nobody can guess such a
 // token, and it lets a token be found by an index. Verified tokens are kept in memory, so that a request costs no query; a revocation
-// empties that memory before it is acknowledged.
+// empties that memory before it is acknowledged. What somebody changes in the store by hand is believed within a minute.
 //
 // Every principal belongs to one tenant. The machine's own user (an actor "os:…") is the one who may act for another.
 package access

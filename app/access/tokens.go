@@ -179,6 +179,6 @@ func (t *Tokens) RevokeTx(ctx context.Context, tx *outbox.Tx, by Principal, idOr
 	if err := AuditFor(ctx, tx, by, token.Tenant, "token.revoke", token.ID, token.Name); err != nil {
 		return Token{}, err
 	}
-	tx.AfterCommit(func() { t.verified.forget(token.ID) })
+	tx.AfterCommit(func() { t.verified.revoked(token.ID) })
 	return token, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
@@ -193,6 +194,48 @@ func TestRevocationHoldsAtOnce(t *testing.T) {
 	}
 	if got := strings.Count(b.audit(t), "main token:boss token.revoke "); got != 6 {
 		t.Errorf("%d revocations in the audit, want 6", got)
+	}
+}
+
+// What somebody else changes in the store is seen by Valid at once, by Verify from then on, and within a minute in any case.
+func TestStoreChangedBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	changes := map[string]struct {
+		sql  string
+		role access.Role // by now, if any
+	}{
+		"role":    {`UPDATE posthorn_tokens SET role = 'viewer' WHERE id = ?`, access.Viewer},
+		"revoked": {`UPDATE posthorn_tokens SET revoked_at = 1 WHERE id = ?`, ""},
+		"deleted": {`DELETE FROM posthorn_tokens WHERE id = ?`, ""},
+	}
+	for name, c := range changes {
+		for how, wait := range map[string]func(*bed, string){
+			"after Valid":    func(b *bed, id string) { _, _ = b.tokens.Valid(context.Background(), id) },
+			"after a minute": func(*bed, string) { time.Sleep(time.Minute) },
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					b := newBed(t)
+					token, text := b.create(t, local, access.NewToken{Role: access.Operator})
+					if _, err := b.tokens.Verify(t.Context(), text); err != nil {
+						t.Fatal(err)
+					}
+					err := b.writer.Do(t.Context(), func(ctx context.Context, tx *outbox.Tx) error {
+						_, err := tx.Tx.Tx.ExecContext(ctx, c.sql, token.ID)
+						return err
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					wait(b, token.ID)
+					p, err := b.tokens.Verify(t.Context(), text)
+					if p.Role != c.role || (err == nil) != (c.role != "") || err != nil && !errors.Is(err, access.ErrUnauthenticated) {
+						t.Errorf("verify: %+v, %v; want role %q", p, err, c.role)
+					}
+				})
+			})
+		}
 	}
 }
 

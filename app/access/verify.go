@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 const tokenByHash = `SELECT ` + tokenColumns + `, hash FROM posthorn_tokens WHERE hash = ?`
@@ -19,7 +20,8 @@ func (t *Tokens) Verify(ctx context.Context, text string) (Principal, error) {
 	if !ok {
 		return Principal{}, ErrUnauthenticated
 	}
-	token, known, generation := t.verified.get(hash)
+	now := t.now()
+	token, known, generation := t.verified.get(hash, now)
 	if !known {
 		var stored []byte
 		var err error
@@ -33,11 +35,11 @@ func (t *Tokens) Verify(ctx context.Context, text string) (Principal, error) {
 			return Principal{}, ErrUnauthenticated
 		}
 	}
-	if !token.InForce(t.now()) {
+	if !token.InForce(now) {
 		return Principal{}, ErrUnauthenticated
 	}
 	if !known {
-		t.verified.put(hash, token, generation)
+		t.verified.put(hash, remembered{token, now}, generation)
 	}
 	return token.principal(), nil
 }
@@ -45,13 +47,22 @@ func (t *Tokens) Verify(ctx context.Context, text string) (Principal, error) {
 // maxVerified bounds the tokens in memory. Beyond it they are all forgotten, which costs each one query.
 const maxVerified = 4096
 
+// rememberedFor bounds how long a token is believed without a look at the store. What this process changes is forgotten at once; this is for a
+// store that somebody else has changed.
+const rememberedFor = time.Minute
+
 // verified remembers the tokens that were in force when they were looked up. The zero value is empty.
 type verified struct {
 	mu     sync.RWMutex
-	tokens map[[sha256.Size]byte]Token
+	tokens map[[sha256.Size]byte]remembered
 	// generation counts the revocations: what was read before one must not be remembered after it.
 	generation uint64
 	hooks      []func(tokenID string)
+}
+
+type remembered struct {
+	Token
+	looked time.Time
 }
 
 func (v *verified) onRevoke(fn func(string)) {
@@ -60,47 +71,56 @@ func (v *verified) onRevoke(fn func(string)) {
 	v.hooks = append(v.hooks[:len(v.hooks):len(v.hooks)], fn)
 }
 
-func (v *verified) get(hash [sha256.Size]byte) (token Token, known bool, generation uint64) {
+func (v *verified) get(hash [sha256.Size]byte, now time.Time) (token Token, known bool, generation uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	token, known = v.tokens[hash]
-	return token, known, v.generation
+	r, known := v.tokens[hash]
+	return r.Token, known && now.Sub(r.looked) < rememberedFor, v.generation
 }
 
-func (v *verified) put(hash [sha256.Size]byte, token Token, generation uint64) {
+func (v *verified) put(hash [sha256.Size]byte, token remembered, generation uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.generation != generation {
 		return
 	}
 	if v.tokens == nil || len(v.tokens) >= maxVerified {
-		v.tokens = map[[sha256.Size]byte]Token{}
+		v.tokens = map[[sha256.Size]byte]remembered{}
 	}
 	v.tokens[hash] = token
 }
 
-func (v *verified) forget(tokenID string) {
-	v.mu.Lock()
-	v.tokens, v.generation = nil, v.generation+1
-	hooks := v.hooks
-	v.mu.Unlock()
-	for _, fn := range hooks {
+func (v *verified) revoked(tokenID string) {
+	for _, fn := range v.forget() {
 		fn(tokenID)
 	}
 }
 
-const tokenByID = `SELECT ` + tokenColumns + ` FROM posthorn_tokens WHERE id = ?`
+func (v *verified) forget() (hooks []func(string)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.tokens, v.generation = nil, v.generation+1
+	return v.hooks
+}
 
-// Valid says whom a token stands for by now; ErrUnauthenticated when it is no longer in force.
+const tokenByID = `SELECT ` + tokenColumns + `, hash FROM posthorn_tokens WHERE id = ?`
+
+// Valid asks the store whom a token stands for by now; ErrUnauthenticated when it is no longer in force. Where Verify would still say otherwise, it
+// asks again, too.
 func (t *Tokens) Valid(ctx context.Context, tokenID string) (Principal, error) {
-	token, err := scanToken(t.read.DB.QueryRowContext(ctx, tokenByID, tokenID).Scan)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return Principal{}, ErrUnauthenticated
-	case err != nil:
+	var stored []byte
+	token, err := scanToken(t.read.DB.QueryRowContext(ctx, tokenByID, tokenID).Scan, &stored)
+	switch now := t.now(); {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return Principal{}, fmt.Errorf("look up API token: %w", err)
-	case !token.InForce(t.now()):
+	case err != nil || !token.InForce(now):
+		t.verified.forget()
 		return Principal{}, ErrUnauthenticated
+	default:
+		believed, known, _ := t.verified.get([sha256.Size]byte(stored), now)
+		if known && believed.principal() != token.principal() {
+			t.verified.forget()
+		}
 	}
 	return token.principal(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/api"
@@ -83,6 +84,26 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 	}
 	if a := b.send(t, "", http.MethodGet, "/v1/session", "", "Cookie", cookie); a.status != http.StatusUnauthorized {
 		t.Errorf("after the token was revoked: %d", a.status)
+	}
+}
+
+// A session that a token opened ends when the token does, and so do the streams that it opens.
+func TestSessionExpiresWithItsToken(t *testing.T) {
+	t.Parallel()
+	b, _, _ := newSessionBed(t)
+	end := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	a := b.send(t, b.tokens[access.Admin], http.MethodPost, "/v1/tokens", `{"role":"viewer","expires_at":"`+end.Format(time.RFC3339Nano)+`"}`)
+	var made struct{ Token string }
+	if err := json.Unmarshal([]byte(a.body), &made); err != nil || made.Token == "" {
+		t.Fatalf("make a token: %d %s", a.status, a.body)
+	}
+	cookie := b.cookie(t, `{"token":"`+made.Token+`"}`)
+	var says struct {
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	a = b.send(t, "", http.MethodGet, "/v1/session", "", "Cookie", cookie)
+	if err := json.Unmarshal([]byte(a.body), &says); err != nil || !says.ExpiresAt.Equal(end) {
+		t.Errorf("the session ends at %s, its token at %s: %d %s", says.ExpiresAt, end, a.status, a.body)
 	}
 }
 

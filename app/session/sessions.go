@@ -58,7 +58,8 @@ func New(config Config) *Sessions {
 	return s
 }
 
-// OnEnd has fn called with the id of each session that is ended before its time, after the commit, so that its streams can be closed.
+// OnEnd has fn called with the id of each session that is ended before its time, after the commit and before that is acknowledged, so that its
+// streams can be closed. It must not block.
 func (s *Sessions) OnEnd(fn func(sessionID string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +103,10 @@ func (s *Sessions) open(ctx context.Context, p access.Principal) (access.Princip
 	return p, text, nil
 }
 
-const selectSession = `SELECT s.id, s.actor, s.tenant, s.role, coalesce(s.token, ''), s.seen_at, s.expires_at,
-  s.token IS NULL OR EXISTS (SELECT 1 FROM posthorn_tokens t WHERE t.id = s.token AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > ?))
-FROM posthorn_sessions s WHERE `
+// A session that an API token opened ends with it, so what it opens is told when that will be.
+const selectSession = `SELECT s.id, s.actor, s.tenant, s.role, coalesce(s.token, ''), s.seen_at, min(s.expires_at, coalesce(t.expires_at, s.expires_at)),
+  s.token IS NULL OR t.id IS NOT NULL AND t.revoked_at IS NULL
+FROM posthorn_sessions s LEFT JOIN posthorn_tokens t ON t.id = s.token WHERE `
 
 const (
 	byHash = `s.hash = ?`
@@ -116,7 +118,7 @@ func (s *Sessions) find(ctx context.Context, where string, key any) (p access.Pr
 	now := s.config.Now()
 	var seenAt, expiresAt int64
 	var vouched bool
-	err = s.config.Read.DB.QueryRowContext(ctx, selectSession+where, now.UnixMicro(), key).
+	err = s.config.Read.DB.QueryRowContext(ctx, selectSession+where, key).
 		Scan(&p.SessionID, &p.Actor, &p.Tenant, &p.Role, &p.TokenID, &seenAt, &expiresAt, &vouched)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, seen, access.ErrUnauthenticated
@@ -163,12 +165,12 @@ func (s *Sessions) End(ctx context.Context, by access.Principal, sessionID strin
 		if _, err := tx.Tx.Tx.ExecContext(ctx, `DELETE FROM posthorn_sessions WHERE id = ?`, sessionID); err != nil {
 			return err
 		}
+		tx.AfterCommit(func() { s.end(sessionID) })
 		return access.Audit(ctx, tx, by, "session.end", sessionID, "")
 	})
 	if err != nil {
 		return fmt.Errorf("end session: %w", err)
 	}
-	s.end(sessionID)
 	return nil
 }
 
@@ -194,12 +196,12 @@ func (s *Sessions) EndOthers(ctx context.Context, by access.Principal) (ended in
 			return err
 		}
 		_ = rows.Close()
+		tx.AfterCommit(func() { s.end(ids...) })
 		return access.Audit(ctx, tx, by, "session.end-others", by.Actor, fmt.Sprint(len(ids)))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("end other sessions: %w", err)
 	}
-	s.end(ids...)
 	return len(ids), nil
 }
 
