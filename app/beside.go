@@ -161,6 +161,7 @@ func (a *Appliance) guestOptions(opt store.Options) (store.Options, error) {
 	opt.Path, opt.Schema, opt.Create, opt.Guest = a.options.DB, "", false, true
 	// The lock of a group is the other program's wait.
 	opt.Writer.GroupTime, opt.Writer.GroupMax = guestGroupTime, guestGroupMax
+	opt.CheckpointPages = guestPages
 	return opt, noteBeside(a.options.DataDir, a.options.DB)
 }
 

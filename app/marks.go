@@ -23,10 +23,11 @@ const (
 	restoredFence = 1 << 32
 )
 
-// The bounds of a group in another program's database.
+// The bounds of a group in another program's database, and after how many pages they are written back: before that program's own connections would.
 const (
 	guestGroupTime = 5 * time.Millisecond
 	guestGroupMax  = 128
+	guestPages     = 500
 )
 
 const currentMarks = `SELECT 'messages', coalesce((SELECT seq FROM main.sqlite_sequence WHERE name = 'outbox_messages'), 0)

@@ -43,7 +43,7 @@ func (a *Appliance) foreignPoll(set *records.Set) outbox.ForeignPoll {
 	}
 	return outbox.ForeignPoll{Busy: set.Duration("foreign-poll-busy"), Idle: set.Duration("foreign-poll-idle"),
 		Share: set.Ratio("foreign-share"), Pause: set.Duration("foreign-pause"),
-		Changed: newWALWatch(a.options.DB + "-wal").changed}
+		Changed: newWALWatch(a.options.DB + "-wal").changed, Committed: a.store.Grown}
 }
 
 func destinationDefaults(set *records.Set) destinations.Defaults {

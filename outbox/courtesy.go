@@ -5,30 +5,90 @@ import (
 	"time"
 )
 
-// active is how long another program counts as being at work after a commit of its own.
-const active = time.Second
+const (
+	// active is how long another program counts as being at work after a commit of its own.
+	active = time.Second
+	// quiet is how long a program at work must have committed nothing before a turn takes its lock, so that one which writes several times in a row
+	// is let through. From then on, and for as long again, a turn is welcome: a program that has just written is the least likely to write at once.
+	quiet = time.Millisecond
+)
 
-// courtesy is how long the write lock is left to another program that is at work, after a turn that held it so long: a program that finds it
-// held waits by sleeping, in steps that grow, so that one which is taken again at once keeps it waiting far longer than a turn lasts.
-func (p ForeignPoll) courtesy(held, sinceForeign time.Duration) time.Duration {
-	if p.Share <= 0 || p.Share >= 1 || sinceForeign > active {
-		return 0
-	}
-	return min(p.Pause, time.Duration(float64(held)*(1-p.Share)/p.Share))
+// bystander is what the dispatcher knows of another program that writes to the same database. The zero value is one that never did.
+type bystander struct {
+	at  time.Time     // when it was last seen to have committed
+	gap time.Duration // about how long it lets pass between two commits
+
+	held time.Duration // how long the last turn had the write lock
+	free time.Time     // since when it has been left alone
 }
 
-// yield waits as long as courtesy asks for.
-func (d *Dispatcher) yield(ctx context.Context, held time.Duration) {
+// committed notes a commit that was seen.
+func (b *bystander) committed(now time.Time) {
+	gap := min(now.Sub(b.at), active)
+	b.at = now
+	b.gap += (gap - b.gap) / 8
+}
+
+// courtesy is how long a turn that has waited so long waits yet, unless a commit is seen before. A program that finds the lock held waits by sleeping,
+// a millisecond and more in steps that grow, however short the turn is. So turns leave it alone for a share of the time, and go right behind a
+// commit, where they fall into the time that it needs for other things.
+func (p ForeignPoll) courtesy(b bystander, now time.Time, waited time.Duration) time.Duration {
+	since := now.Sub(b.at)
+	if p.Share <= 0 || p.Share >= 1 || since > active || waited >= p.Pause {
+		return 0
+	}
+	rest := min(p.Pause, time.Duration(float64(b.held)*(1-p.Share)/p.Share)) - now.Sub(b.free)
+	switch {
+	case rest > 0:
+		return rest
+	case since < quiet:
+		return quiet - since
+	case since < 2*quiet, since > 4*b.gap, b.gap > p.Pause:
+		return 0
+	}
+	return p.Pause - waited
+}
+
+// sawCommit notes a commit of another program, and has a turn that waits for one look at the time again.
+func (d *Dispatcher) sawCommit(now time.Time) {
 	d.mu.Lock()
-	since := time.Since(d.foreignAt)
+	d.bystander.committed(now)
 	d.mu.Unlock()
-	pause := d.config.Foreign.courtesy(held, since)
-	if pause <= 0 {
-		return
-	}
 	select {
-	case <-time.After(pause):
-	case <-d.config.Writer.Done():
-	case <-ctx.Done():
+	case d.committed <- struct{}{}:
+	default:
 	}
+}
+
+// yield waits as long as courtesy asks for, before a turn.
+func (d *Dispatcher) yield(ctx context.Context) {
+	for begun := time.Now(); ; {
+		d.mu.Lock()
+		b := d.bystander
+		d.mu.Unlock()
+		now := time.Now()
+		wait := d.config.Foreign.courtesy(b, now, now.Sub(begun))
+		if wait <= 0 {
+			return
+		}
+		select {
+		case <-d.committed:
+		case <-time.After(wait):
+		case <-d.config.Writer.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// leave notes how long a turn had the write lock.
+func (d *Dispatcher) leave(t *turn) {
+	if t.opened.IsZero() {
+		return // it never had it
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bystander.free = time.Now()
+	d.bystander.held = d.bystander.free.Sub(t.opened)
 }

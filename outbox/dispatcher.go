@@ -115,12 +115,13 @@ type Dispatcher struct {
 	logged      time.Time // when that was last logged
 	downLogged  bool      // this time it was
 	cursor      DeliveryID
-	foreignAt   time.Time     // when another program was last seen to have committed
+	bystander   bystander
 	untrusted   bool          // the clock is
 	told        []HandlerName // whose lanes changed, for ObserveLane
 
 	turning    sync.Mutex // held for each turn, before mu
 	wake       chan struct{}
+	committed  chan struct{} // another program has
 	stopped    chan struct{}
 	cancelLoop context.CancelFunc
 	watching   sync.WaitGroup
@@ -136,14 +137,15 @@ func NewDispatcher(config Config) (*Dispatcher, error) {
 		return nil, err
 	}
 	d := &Dispatcher{
-		config:  config,
-		owner:   uuid.NewString(),
-		lanes:   map[HandlerName]*lane{},
-		tallies: map[HandlerName]*tally{},
-		running: map[*attempt]struct{}{},
-		stirred: map[HandlerName]bool{},
-		wake:    make(chan struct{}, 1),
-		stopped: make(chan struct{}),
+		config:    config,
+		owner:     uuid.NewString(),
+		lanes:     map[HandlerName]*lane{},
+		tallies:   map[HandlerName]*tally{},
+		running:   map[*attempt]struct{}{},
+		stirred:   map[HandlerName]bool{},
+		wake:      make(chan struct{}, 1),
+		committed: make(chan struct{}, 1),
+		stopped:   make(chan struct{}),
 	}
 	d.clock.origin = time.Now()
 	d.clock.account(config.now())

@@ -15,12 +15,15 @@ type ForeignPoll struct {
 	// Idle is what the wait eases to when there are none.
 	Idle time.Duration
 	// Share is the part of the time for which the dispatcher may hold the write lock while another program commits, and Pause the longest that it
-	// leaves the lock alone for that after a turn of its own. Zero: it takes the lock whenever there is something to do.
+	// leaves the lock alone for that after a turn of its own, and that it waits to go right behind a commit. Zero: it takes the lock whenever there
+	// is something to do.
 	Share float64
 	Pause time.Duration
 	// Changed, unless nil, is asked first: false says for certain that nothing was committed since it was asked before, which spares the look into
 	// the database. It must not block.
 	Changed func() bool
+	// Committed, unless nil, is told each time that another program is seen to have committed. It must not block.
+	Committed func()
 }
 
 // ErrRewound: the database went back to an earlier state while it was open, as when a copy is restored over it.
@@ -102,9 +105,10 @@ func (d *Dispatcher) watchForeign(ctx context.Context) {
 			wait = min(poll.Idle, wait+wait/4+1)
 		default:
 			wait = poll.Busy
-			d.mu.Lock()
-			d.foreignAt = time.Now()
-			d.mu.Unlock()
+			d.sawCommit(time.Now())
+			if poll.Committed != nil {
+				poll.Committed()
+			}
 			if f.newest < cursor {
 				d.config.Writer.Fail(fmt.Errorf("%w: delivery %d was seen, and the latest is %d now", ErrRewound, cursor, f.newest))
 				return

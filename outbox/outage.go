@@ -17,6 +17,7 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 	defer d.tell()
 	backoff := storeBackoff()
 	for {
+		d.yield(ctx)
 		t, err := d.takeTurn(ctx)
 		if t == nil {
 			return
@@ -24,7 +25,6 @@ func (d *Dispatcher) takeTurns(ctx context.Context) {
 		if err == nil {
 			backoff = storeBackoff()
 			d.tell()
-			d.yield(ctx, time.Since(t.opened))
 			continue
 		}
 		if d.config.Writer.Err() != nil {
@@ -51,6 +51,7 @@ func (d *Dispatcher) takeTurn(ctx context.Context) (*turn, error) {
 		return nil, nil
 	}
 	err := d.config.Writer.First(context.WithoutCancel(ctx), t.run(d))
+	d.leave(t)
 	d.setDown(err)
 	if err != nil {
 		d.putBack(t)

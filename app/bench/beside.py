@@ -2,10 +2,11 @@
 
     python3 beside.py POSTHORN [--count 100000] [--rate 0] [--keys 100] [--to file|webhook] [--folder FOLDER]
 
-It commits small transactions in turn, a few hundred at a time, to three databases: `plain` has no outbox; `staged` has it, with nobody who
-delivers; in `served` each transaction stages a message, which `posthorn serve --db` delivers meanwhile. While the other two are
-measured, the server is stopped (SIGSTOP), so that they are what the application would be without it, on the same machine at the same time.
-A rate bounds the transactions a second; 0 is as fast as they go. At the end every message must have arrived, those of one key in order.
+It commits small transactions in turn, a few hundred at a time, to four databases. `plain` only changes a row of the application's. `own` writes its
+event besides, to a table of its own with an index of what is unsent: what it would do without Posthorn. `staged` stages it, with nobody
+who delivers; what `served` stages, `posthorn serve --db` delivers meanwhile. While the others are measured the server is stopped (SIGSTOP), so
+that they are what the application would be without it, on the same machine at the same time. A rate bounds the transactions a second; 0 is as
+fast as they go. At the end every message must have arrived, those of one key in order.
 """
 import argparse
 import json
@@ -45,7 +46,11 @@ def run(*command):
     return subprocess.run([posthorn, *map(str, command)], check=True, capture_output=True, text=True).stdout
 
 
-databases = {name: database(name) for name in ["plain", "staged", "served"]}
+databases = {name: database(name) for name in ["plain", "own", "staged", "served"]}
+databases["own"].executescript("""
+CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL UNIQUE, type TEXT NOT NULL, key TEXT NOT NULL, payload TEXT NOT NULL, sent_at TEXT);
+CREATE INDEX events_unsent ON events(key, id) WHERE sent_at IS NULL;
+""")
 for name in ["staged", "served"]:
     run("install", "--db", folder / f"{name}.db", "--yes")
     run("records", "new", "integration-event", "order-paid", "--db", folder / f"{name}.db")
@@ -68,26 +73,34 @@ while not (folder / "ready.json").exists():
         sys.exit((folder / "serve.log").read_text())
     time.sleep(0.01)
 
-took = {name: [] for name in databases}
+parts = ["whole", "begin", "statements", "commit"]
+took = {name: {part: [] for part in parts} for name in databases}
+insert = {
+    "own": "INSERT INTO events(event, type, key, payload) VALUES (?, 'order-paid', ?, ?)",
+    "staged": "INSERT INTO outbox_messages(id, type, ordering_key, payload) VALUES (?, 'order-paid', ?, ?)",
+}
+insert["served"] = insert["staged"]
 number = {name: 0 for name in databases}
 
 
 def transaction(name):
-    """Commits one transaction and notes how long the application waited for it, from its first statement to the end of its commit."""
+    """Commits one transaction and notes how long the application waited for it and for its parts."""
     db, n = databases[name], number[name]
-    start = time.perf_counter()
+    times = [time.perf_counter()]
     db.execute("BEGIN IMMEDIATE")
+    times.append(time.perf_counter())
     db.execute("INSERT INTO orders(note, paid) VALUES (?, 1)", ("an order of some length, with a note",))
-    if name != "plain":
-        db.executemany(
-            "INSERT INTO outbox_messages(id, type, ordering_key, payload) VALUES (?, 'order-paid', ?, ?)",
-            [(f"m-{m}", f"orders/{m % args.keys}", json.dumps({"order": m})) for m in range(n, n + args.per)],
-        )
+    if name in insert:
+        db.executemany(insert[name], [(f"m-{m}", f"orders/{m % args.keys}", json.dumps({"order": m})) for m in range(n, n + args.per)])
+    times.append(time.perf_counter())
     db.execute("COMMIT")
-    took[name].append(time.perf_counter() - start)
+    times.append(time.perf_counter())
+    took[name]["whole"].append(times[3] - times[0])
+    for part, start, end in zip(parts[1:], times, times[1:]):
+        took[name][part].append(end - start)
     number[name] = n + args.per
     if args.rate:
-        time.sleep(max(0, 1 / args.rate - (time.perf_counter() - start)))
+        time.sleep(max(0, 1 / args.rate - (time.perf_counter() - times[0])))
 
 
 def of(times, share):
@@ -101,10 +114,11 @@ def unfinished():
 turns, begun = 0, time.monotonic()
 while number["served"] < args.count:
     server.send_signal(signal.SIGSTOP)
-    for name in ["plain", "staged"]:
+    for name in ["plain", "own", "staged"]:
         for _ in range(args.turn):
             transaction(name)
     server.send_signal(signal.SIGCONT)
+    time.sleep(0.05)  # what it was to do meanwhile it does at once
     for _ in range(min(args.turn, -(-(args.count - number["served"]) // args.per))):
         transaction("served")
     if (turns := turns + 1) % 20 == 0:
@@ -138,11 +152,13 @@ for line in open(arrived, "rb"):
 lost = number["served"] - len(seen)
 
 print(f"{number['served']} messages staged in {written - begun:.0f} s, the last delivered {done - written:.0f} s later; lost {lost}, repeated {repeated}, out of order {disordered}")
-print(f"{'':8}{'p50':>10}{'p90':>10}{'p99':>10}{'p99.9':>10}{'worst':>10}   ms for a transaction of the application")
-for name, times in took.items():
-    print(f"{name:8}" + "".join(f"{of(times, share):10.2f}" for share in [0.5, 0.9, 0.99, 0.999, 1]))
-ratios = [f"{share:.0%} {of(took['served'], share) / of(took['plain'], share):.2f}×" for share in [0.5, 0.99]]
-print(f"served to plain: {', '.join(ratios)}; served to staged: 99% {of(took['served'], 0.99) / of(took['staged'], 0.99):.2f}×")
+print(f"{'':10}{'':12}" + "".join(f"{q:>10}" for q in ["p50", "p90", "p99", "p99.9", "worst"]) + "   ms that the application waited")
+for part in parts:
+    for name in took:
+        print(f"{part:12}{name:10}" + "".join(f"{of(took[name][part], share):10.3f}" for share in [0.5, 0.9, 0.99, 0.999, 1]))
+for part in ["whole", "commit"]:
+    ratios = [f"{of(took['served'][part], 0.99) / of(took[name][part], 0.99):.2f}× of {name}" for name in ["plain", "own", "staged"]]
+    print(f"p99 of served, {part}: {', '.join(ratios)}")
 for path in folder.glob("*.db*"):
     if path.is_file():
         path.unlink()

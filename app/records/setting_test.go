@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		"breaker-probe-first": time.Second, "breaker-probe-cap": 5 * time.Minute, "command-deadline": 5 * time.Second,
 		"retention-dispatched": 7 * 24 * time.Hour, "retention-dead-letters": 90 * 24 * time.Hour, "retention-audit": 365 * 24 * time.Hour,
 		"drain-timeout": 20 * time.Second, "poll-interval": 5 * time.Second,
-		"foreign-poll-busy": 2 * time.Millisecond, "foreign-poll-idle": 50 * time.Millisecond,
+		"foreign-poll-busy": time.Millisecond, "foreign-poll-idle": 50 * time.Millisecond,
 		"alert-raise-after": 30 * time.Second, "alert-clear-after": time.Minute, "alert-oldest-pending-age": time.Minute,
 		"alert-store-outage": time.Second, "alert-interval": time.Second, "alert-retry-first": time.Second, "alert-retry-cap": time.Minute,
 		"live-client-timeout": 30 * time.Second, "live-heartbeat": 15 * time.Second, "live-lifespan": time.Hour,
@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		"session-idle": 12 * time.Hour, "secret-overlap": 24 * time.Hour, "session-absolute": 7 * 24 * time.Hour,
 		"lending-loan-period": 28 * 24 * time.Hour, "lending-overdue-grace": 24 * time.Hour, "lending-pickup-time": 7 * 24 * time.Hour,
 		"lending-shelf-window": 30 * 24 * time.Hour, "inbound-horizon": 30 * 24 * time.Hour,
-		"pull-wait": 30 * time.Second, "foreign-pause": 50 * time.Millisecond, "pull-lease-cap": time.Hour,
+		"pull-wait": 30 * time.Second, "foreign-pause": 100 * time.Millisecond, "pull-lease-cap": time.Hour,
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
-		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "foreign-share": 0.2, "alert-size-budget": 0.8,
+		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "foreign-share": 0.05, "alert-size-budget": 0.8,
 	}
 	for id, want := range durations {
 		if got := set.Duration(id); got != want {

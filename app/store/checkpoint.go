@@ -57,23 +57,28 @@ type checkpointer struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	at     atomic.Int64 // what the writer had written at the last checkpoint
+	pace   pace         // of another program's commits
 	alarm  bool
 }
 
 func startCheckpointer(s *Store, pages int) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpointer{store: s, pages: pages, wake: make(chan struct{}, 1), cancel: cancel}
+	c := &checkpointer{store: s, pages: pages, wake: make(chan struct{}, 1), cancel: cancel, pace: newPace()}
 	s.Writer.OnCommit(func() {
-		if s.Writer.Written()-c.at.Load() < int64(pages) {
-			return
-		}
-		select {
-		case c.wake <- struct{}{}:
-		default:
+		if s.Writer.Written()-c.at.Load() >= int64(pages) {
+			c.due()
 		}
 	})
 	c.done.Go(func() { c.run(ctx) })
 	return c
+}
+
+// due asks for a checkpoint, and does not wait for it.
+func (c *checkpointer) due() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 func (c *checkpointer) stop() {
@@ -90,6 +95,7 @@ func (c *checkpointer) run(ctx context.Context) {
 		}
 		c.at.Store(c.store.Writer.Written())
 		wal, err := c.checkpoint(ctx)
+		c.pace.adapt(wal.Frames, c.pages)
 		switch {
 		case ctx.Err() != nil, errors.Is(err, outbox.ErrClosed):
 		case err != nil:
