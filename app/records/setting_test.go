@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		"size-budget": 4 << 30, "disk-reserve": 16 << 20,
 	}
 	ratios := map[string]float64{
-		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "foreign-share": 0.05, "alert-size-budget": 0.8,
+		"retry-jitter": 0.2, "alert-clear-below": 0.8, "alert-failure-rate": 0.01, "live-lifespan-jitter": 0.1, "live-polling-cpu": 0.01, "foreign-share": 0.02, "alert-size-budget": 0.8,
 	}
 	for id, want := range durations {
 		if got := set.Duration(id); got != want {
