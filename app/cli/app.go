@@ -72,6 +72,7 @@ func App(deps Deps) *cli.App {
 			backlogCommand(deps),
 			auditCommand(deps),
 			alertsCommand(deps),
+			pullCommand(deps),
 			tailCommand(deps),
 			linkCommand(deps),
 			recordsCommand(deps),
@@ -106,7 +107,7 @@ func finish(commands []*cli.Command, above string) {
 			continue
 		}
 		command.UsageText = strings.TrimSpace(name + " " + command.ArgsUsage)
-		if len(command.Flags) > 0 {
+		if len(command.Flags) > 0 && !strings.Contains(command.ArgsUsage, "[flags]") {
 			command.UsageText += " [flags]"
 		}
 		// Without this, `send help` would not send a message of the type "help".
