@@ -55,7 +55,9 @@ It goes on when Posthorn was away for a while. Ctrl-C or SIGTERM ends it after t
 				}
 				p := &puller{
 					posthorn: posthorn, once: c.Bool("once"), out: deps.terminal(c), errors: deps.Err, environment: childEnvironment(), command: given[1:],
-					ask: func(query url.Values) string { return scoped(c, "/v1/pull/"+url.PathEscape(given[0])+"?"+query.Encode()) },
+					ask: func(query url.Values) string {
+						return scoped(c, "/v1/pull/"+url.PathEscape(given[0])+"?"+query.Encode())
+					},
 					settle: func(id outbox.DeliveryID) string {
 						return scoped(c, fmt.Sprintf("/v1/pull/%s/%d", url.PathEscape(given[0]), id))
 					},
