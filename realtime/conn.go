@@ -27,18 +27,17 @@ type conn struct {
 	place  [aspects]int32 // in the hub's roster
 	start  uint64         // the hub's sequence at admission: what is not newer is not pushed
 	resume *resumption    // until it has been told
-	life   time.Duration
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows, and Expires
 	wire     wire
 	slots    slots
-	credits  int
-	expires  time.Time
-	progress time.Time // of the last flush, or of the first frame handed over after a rest
-	open     bool      // the wire takes frames
-	closed   bool      // nothing is offered any more
 	reason   string
 	times    times
+	progress time.Duration // when the last frame was flushed, or the first handed over after a rest
+	credits  int8
+	open     bool // the wire takes frames
+	closed   bool // nothing is offered any more
+	checking bool // a revalidation is going on
 
 	delivered, coalesced uint64
 }
@@ -53,7 +52,7 @@ func (c *conn) begin() {
 	c.open = true
 	cfg := &c.hub.cfg
 	hello, _ := json.Marshal(hello{
-		Epoch: c.hub.history.epoch, Heartbeat: cfg.Heartbeat.Milliseconds(), LifeSpan: c.life.Milliseconds(),
+		Epoch: c.hub.history.epoch, Heartbeat: cfg.Heartbeat.Milliseconds(), LifeSpan: (c.times.end - c.hub.now()).Milliseconds(),
 		Resumed: c.resume.resumed,
 	})
 	// The retry of a hello undoes a longer one that a browser was given when it was refused before.
@@ -103,7 +102,7 @@ func (c *conn) flushed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.credits++
-	c.progress = time.Now()
+	c.progress = c.hub.now()
 	c.pump()
 }
 
@@ -129,9 +128,13 @@ func (c *conn) offer(f frame) {
 		return
 	}
 	if c.credits == credits {
-		c.progress = time.Now()
+		c.progress = c.hub.now()
 	}
-	if err := c.wire.offer(f); err != nil {
+	switch err := c.wire.offer(f); {
+	case errors.Is(err, errGone):
+		c.open = false // whoever serves it is about to say why
+		return
+	case err != nil:
 		c.hub.cfg.Logger.Error("offer frame", "connection", c.ID, "event", f.name, "error", err)
 		c.cut(ReasonFault)
 		return

@@ -28,7 +28,8 @@ type Endpoint struct {
 	Authorize func(*http.Request, []Topic) (Principal, error)
 }
 
-// ServeHTTP serves one connection until it ends.
+// ServeHTTP serves one connection until it ends. The context of the request has to end when ServeHTTP has returned, as that of
+// net/http does.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
@@ -55,7 +56,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	limitSendBuffer(r.Context(), e.Hub.cfg.SendBuffer)
-	e.Hub.serve(c, l)
+	e.Hub.serve(r.Context(), c, l)
 }
 
 // admit authorizes, again where something was revoked between that and becoming one of the hub's connections.
@@ -67,12 +68,11 @@ func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request, topics []Topic)
 		if p, err = e.authorize(r, topics); err != nil {
 			return nil, nil, err
 		}
-		s := subscriber(r, p, topics)
-		l = e.Hub.guard.line(s.ID, w, r, e.Hub.cfg.WriteTimeout)
+		l = e.Hub.guard.line(w, r)
+		s := Subscriber{Principal: p, ID: l.id(), Topics: topics, Remote: r.RemoteAddr, Since: time.Now()}
 		if c, err = e.Hub.admit(revoked, s, l, r.Header.Get("Last-Event-ID")); err == nil {
 			return c, l, nil
 		}
-		l.cancel()
 		if !errors.Is(err, errRevoked) {
 			break
 		}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/r3labs/sse/v2"
@@ -45,44 +43,39 @@ var (
 	errForged  = errors.New("CR, LF or NUL in a frame")
 	errEmpty   = errors.New("frame without data")
 	errCredits = errors.New("more frames on their way than credits")
+	errGone    = errors.New("the client has gone")
 )
 
 // guard confines r3labs/sse to what it is good for, writing events in their wire form. Used as its documentation shows, one
 // client that hangs stops every other client of its stream, writing has no deadline, and ending a stream that has clients leaks
 // goroutines. So each connection has a stream of its own, which nobody else waits for, and the order of taking it down is fixed.
 type guard struct {
-	server *sse.Server
-
-	mu   sync.Mutex
-	gone map[string]*line // those whose only subscriber is not out of its stream yet, by stream id
+	server  *sse.Server
+	timeout time.Duration // for writing one frame
 }
 
-func newGuard() *guard {
-	g := &guard{server: sse.New(), gone: map[string]*line{}}
+func newGuard(timeout time.Duration) *guard {
+	g := &guard{server: sse.New(), timeout: timeout}
 	g.server.AutoReplay = false // its log is unbounded and numbers events by itself; history is the hub's
-	g.server.AutoStream = false // a stream exists for as long as its connection is served
+	g.server.AutoStream = false // a stream exists for as long as its subscriber
 	g.server.SplitData = true
-	g.server.BufferSize = credits + 4 // and as many for hello, reset, bye and the end
-	g.server.OnUnsubscribe = func(id string, _ *sse.Subscriber) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if l := g.gone[id]; l != nil {
-			delete(g.gone, id)
-			l.gone.Done()
-		}
-	}
+	g.server.BufferSize = credits + 2                                        // and as many for a bye and the end
+	g.server.OnSubscribe = func(_ string, s *sse.Subscriber) { s.URL = nil } // it has been read
+	// The library takes the subscriber out when the context of the request ends. A stream that is removed before leaks its goroutine.
+	g.server.OnUnsubscribe = func(id string, _ *sse.Subscriber) { g.server.RemoveStream(id) }
 	return g
 }
 
 // line is the wire of one connection.
 type line struct {
 	guard  *guard
-	id     string
-	ctx    context.Context
-	cancel context.CancelFunc
+	query  string // what the library reads the id from
 	writer frameWriter
-	gone   sync.WaitGroup // zero when the subscriber is out of the stream
 }
+
+const idParameter = "stream="
+
+func (l *line) id() string { return l.query[len(idParameter):] }
 
 // listener is told how a line goes, on the goroutine that serves: begin once headers are out and the stream takes frames, flushed after each frame, failed
 // once, with the first error of writing, and ended when r3labs/sse has stopped writing: nothing may be offered from then on.
@@ -93,40 +86,32 @@ type listener interface {
 	ended()
 }
 
-// line prepares a connection's stream.
-func (g *guard) line(id string, w http.ResponseWriter, r *http.Request, timeout time.Duration) *line {
-	ctx, cancel := context.WithCancel(r.Context())
-	l := &line{guard: g, id: id, ctx: ctx, cancel: cancel}
-	l.writer = frameWriter{
-		ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, closing: r.ProtoMajor == 1,
-	}
+// line prepares a connection's stream, and gives it an id.
+func (g *guard) line(w http.ResponseWriter, r *http.Request) *line {
+	l := &line{guard: g, query: idParameter + randomHex(16)}
+	l.writer = frameWriter{ResponseWriter: w, line: l, closing: r.ProtoMajor == 1}
 	return l
 }
 
-// serve writes the stream until it ends.
-func (l *line) serve(to listener) {
-	l.writer.to, l.writer.cancel = to, l.cancel
-
-	l.gone.Add(1)
-	l.guard.mu.Lock()
-	l.guard.gone[l.id] = l
-	l.guard.mu.Unlock()
-	l.guard.server.CreateStream(l.id)
+// serve writes the stream until it ends. ctx has to end soon after: it is the request's, which net/http ends when the handler has
+// returned.
+func (l *line) serve(ctx context.Context, to listener) {
+	l.writer.to = to
 	defer func() {
 		to.ended()
-		l.cancel()
-		l.gone.Wait() // a stream that is removed before its subscriber has left it leaks the subscriber's goroutine
-		l.guard.server.RemoveStream(l.id)
 		l.writer.last()
 	}()
+	l.guard.server.CreateStream(l.id())
+	l.guard.server.ServeHTTP(&l.writer, l.request(ctx))
+}
 
-	// The library gets a request of ours: it would answer a Last-Event-ID that is no number with 400, after which a browser never
-	// comes back.
-	r := &http.Request{
-		Method: http.MethodGet,
-		URL:    &url.URL{RawQuery: "stream=" + l.id},
-	}
-	l.guard.server.ServeHTTP(&l.writer, r.WithContext(l.ctx))
+// request is one of ours for the library, which would answer a Last-Event-ID that is no number with 400, after which a browser
+// never comes back. It is made apart because what it takes of the stack would be held for as long as the stream.
+//
+//go:noinline
+func (l *line) request(ctx context.Context) *http.Request {
+	r := &http.Request{Method: http.MethodGet, URL: &url.URL{RawQuery: l.query}}
+	return r.WithContext(ctx)
 }
 
 func (l *line) offer(f frame) error {
@@ -145,27 +130,28 @@ func (l *line) offer(f frame) error {
 			e.Retry = strconv.AppendInt(nil, f.retry.Milliseconds(), 10)
 		}
 	}
-	if !l.guard.server.TryPublish(l.id, e) {
+	switch {
+	case l.guard.server.TryPublish(l.id(), e):
+		return nil
+	case l.guard.server.StreamExists(l.id()):
 		return errCredits
 	}
-	return nil
+	return errGone
 }
 
-func (l *line) hangUp() {
-	if !l.guard.server.TryPublish(l.id, &sse.Event{}) {
-		l.cut()
-	}
-}
+// hangUp cannot fail: where there is no room left, there is an end already, and where there is no stream yet, serve will find the
+// writer dead.
+func (l *line) hangUp() { l.guard.server.TryPublish(l.id(), &sse.Event{}) }
 
 // dismiss leaves f to the writer: a frame that went through r3labs/sse would have to wait for those that are on their way.
 func (l *line) dismiss(f frame) {
-	l.writer.abort(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", f.name, f.data))
-	l.cancel()
+	l.writer.abort(&f)
+	l.hangUp()
 }
 
 func (l *line) cut() {
 	l.writer.abort(nil)
-	l.cancel()
+	l.hangUp()
 }
 
 func forged(s string) bool {

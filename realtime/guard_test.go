@@ -1,7 +1,6 @@
 package realtime
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,17 +12,20 @@ import (
 // serveLine runs one line on a server of its own, and gives what it takes to play with it.
 func serveLine(t *testing.T, opened func(l *line), flushed func()) (body io.ReadCloser, done chan struct{}) {
 	t.Helper()
-	g := newGuard()
+	g := newGuard(time.Minute)
 	done = make(chan struct{})
+	served := make(chan *line, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(done)
-		l := g.line("id-1", w, r, time.Minute)
-		l.serve(hooks{func() { opened(l) }, flushed})
-		if g.server.StreamExists("id-1") {
-			t.Error("the stream is left behind")
-		}
+		l := g.line(w, r)
+		served <- l
+		l.serve(r.Context(), hooks{func() { opened(l) }, flushed})
 	}))
-	t.Cleanup(srv.Close)
+	t.Cleanup(func() {
+		srv.Close()
+		l := <-served
+		eventually(t, "the stream is gone", func() bool { return !g.server.StreamExists(l.id()) })
+	})
 	res, err := srv.Client().Get(srv.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -109,15 +111,51 @@ func TestGuardCut(t *testing.T) {
 // Offering never blocks: what the library will not take now is refused.
 func TestGuardNeverBlocks(t *testing.T) {
 	t.Parallel()
-	g := newGuard()
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
-	l := g.line("nobody-serves-it", httptest.NewRecorder(), r, time.Minute)
-	if err := l.offer(frame{id: "1", name: "a", data: []byte("x")}); !errors.Is(err, errCredits) {
+	g := newGuard(time.Minute)
+	l := g.line(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	if err := l.offer(frame{id: "1", name: "a", data: []byte("x")}); !errors.Is(err, errGone) {
 		t.Errorf("offer to a stream that is not there: %v", err)
 	}
 	l.hangUp()
-	if l.ctx.Err() == nil {
-		t.Error("a stream that cannot be hung up is not cut")
+	l.cut()
+	g.server.CreateStream(l.id()) // its goroutine takes on what it can, and there is no subscriber to pass it to
+	defer g.server.RemoveStream(l.id())
+	for range 100 {
+		if err := l.offer(frame{id: "1", name: "a", data: []byte("x")}); err != nil && !errors.Is(err, errCredits) {
+			t.Errorf("offer to a stream that takes no more: %v", err)
+		}
+		l.hangUp()
+	}
+}
+
+// A line that is cut before it is served ends as soon as it is.
+func TestGuardCutBeforeServing(t *testing.T) {
+	t.Parallel()
+	g := newGuard(time.Minute)
+	served := make(chan *line, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l := g.line(w, r)
+		served <- l
+		if r.URL.Path == "/dismissed" {
+			l.dismiss(frame{name: "bye", data: []byte("x")})
+		} else {
+			l.cut()
+		}
+		l.serve(r.Context(), hooks{func() { t.Error("it was begun") }, func() { t.Error("something was flushed") }})
+	}))
+	defer srv.Close()
+	for path, want := range map[string]string{"/cut": "", "/dismissed": "event: bye\ndata: x\n\n"} {
+		res, err := srv.Client().Get(srv.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || string(got) != want {
+			t.Errorf("%s: written %q, %v", path, got, err)
+		}
+		l := <-served
+		eventually(t, "the stream is gone", func() bool { return !g.server.StreamExists(l.id()) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 // Hub takes notifications after a commit and tells the connections that listen to their topics.
 type Hub struct {
 	cfg   Config
+	began time.Time
 	guard *guard
 
 	mu       sync.Mutex
@@ -42,11 +42,14 @@ func NewHub(cfg Config) (*Hub, error) {
 		return nil, fmt.Errorf("make hub: %w", err)
 	}
 	return &Hub{
-		cfg: cfg, guard: newGuard(), history: newHistory(cfg.History), roster: newRoster(),
+		cfg: cfg, began: time.Now(), guard: newGuard(cfg.WriteTimeout), history: newHistory(cfg.History), roster: newRoster(),
 		index: map[key][]*conn{}, pending: map[key]*published{}, empty: make(chan struct{}),
 		closed: map[string]uint64{}, refused: map[string]uint64{},
 	}, nil
 }
+
+// now is the time since the hub began. Connections keep many times, which are a third of the size in this form.
+func (h *Hub) now() time.Duration { return time.Since(h.began) }
 
 // Publish notifies the tenant's subscribers. Call it after the commit, never before. It does not wait for any client: it notes
 // the notifications and returns, and another goroutine tells the connections.
@@ -140,7 +143,7 @@ var (
 // is what revocations answered before the caller was authorized.
 func (h *Hub) admit(revoked uint64, s Subscriber, w wire, lastEventID string) (*conn, error) {
 	c := &conn{
-		Subscriber: s, hub: h, wire: w, credits: credits, expires: s.Expires, life: spread(h.cfg.LifeSpan, 0.1),
+		Subscriber: s, hub: h, wire: w, credits: credits, times: times{end: h.now() + spread(h.cfg.LifeSpan, 0.1)},
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,7 +174,7 @@ func (h *Hub) vacancy(revoked uint64, s *Subscriber) error {
 		return errDraining
 	case h.revoked.since(revoked, s):
 		return errRevoked
-	case len(h.roster.all) >= h.cfg.MaxConnections:
+	case h.roster.size >= h.cfg.MaxConnections:
 		return errHostFull
 	case h.roster.count(byUser, s.User) >= h.cfg.MaxPerUser:
 		return errUserFull
@@ -188,9 +191,9 @@ func (h *Hub) revocations() uint64 {
 }
 
 // serve runs an admitted connection to its end.
-func (h *Hub) serve(c *conn, l *line) {
+func (h *Hub) serve(ctx context.Context, c *conn, l *line) {
 	defer h.leave(c)
-	l.serve(c)
+	l.serve(ctx, c)
 }
 
 func (h *Hub) leave(c *conn) {
@@ -213,7 +216,7 @@ func (h *Hub) leave(c *conn) {
 	}
 	h.closed[c.reason]++
 	h.cfg.Logger.Debug("connection closed", "connection", c.ID, "user", c.User, "reason", c.reason)
-	if h.draining && len(h.roster.all) == 0 {
+	if h.draining && h.roster.size == 0 {
 		close(h.empty)
 	}
 }
@@ -224,11 +227,11 @@ func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Lock()
 	if !h.draining {
 		h.draining = true
-		if len(h.roster.all) == 0 {
+		if h.roster.size == 0 {
 			close(h.empty)
 		}
 	}
-	live := slices.Collect(maps.Values(h.roster.all))
+	live := h.roster.all()
 	h.mu.Unlock()
 	for _, c := range live {
 		c.finish(ReasonDrain)
@@ -242,9 +245,4 @@ func (h *Hub) Drain(ctx context.Context) error {
 		c.abort(ReasonDrain)
 	}
 	return fmt.Errorf("drain connections: %w", context.Cause(ctx))
-}
-
-// subscriber describes a request that was authorized.
-func subscriber(r *http.Request, p Principal, topics []Topic) Subscriber {
-	return Subscriber{Principal: p, ID: randomHex(16), Topics: topics, Remote: r.RemoteAddr, Since: time.Now()}
 }

@@ -3,8 +3,8 @@ package realtime
 // roster finds connections by what they rest on, so that what ends one session or counts one user's connections looks at no
 // others. The hub's mutex guards it.
 type roster struct {
-	all map[string]*conn // by id
-	by  [aspects]map[string][]*conn
+	size int
+	by   [aspects]map[string][]*conn
 }
 
 // aspect is one of the things that connections have in common.
@@ -25,7 +25,7 @@ func names(p *Principal) [aspects]string {
 }
 
 func newRoster() roster {
-	r := roster{all: map[string]*conn{}}
+	r := roster{}
 	for a := range r.by {
 		r.by[a] = map[string][]*conn{}
 	}
@@ -33,7 +33,7 @@ func newRoster() roster {
 }
 
 func (r *roster) add(c *conn) {
-	r.all[c.ID] = c
+	r.size++
 	for a, name := range names(&c.Principal) {
 		if name != "" {
 			c.place[a] = int32(len(r.by[a][name]))
@@ -44,7 +44,7 @@ func (r *roster) add(c *conn) {
 
 // remove costs the same however many others stand under the same names: the last of them takes the place.
 func (r *roster) remove(c *conn) {
-	delete(r.all, c.ID)
+	r.size--
 	for a, name := range names(&c.Principal) {
 		if name == "" {
 			continue
@@ -61,25 +61,31 @@ func (r *roster) remove(c *conn) {
 	}
 }
 
+// all lists the connections: each has a user.
+func (r *roster) all() []*conn {
+	list := make([]*conn, 0, r.size)
+	for _, of := range r.by[byUser] {
+		list = append(list, of...)
+	}
+	return list
+}
+
 // count is how many connections stand under a name.
 func (r *roster) count(a aspect, name string) int { return len(r.by[a][name]) }
 
-// find returns the connections that rest on a grant. It looks at no more than those under the rarest of the grant's names.
+// find returns the connections that rest on a grant. It looks at no more than those under the rarest of the grant's names, and at all
+// where it has none but that of one connection.
 func (r *roster) find(g Grant) []*conn {
-	var few []*conn
-	if g.Connection != "" {
-		if c := r.all[g.Connection]; c != nil {
-			few = []*conn{c}
-		}
-	} else {
-		known := false
-		for a, name := range g.names() {
-			if name != "" && (!known || len(r.by[a][name]) < len(few)) {
-				few, known = r.by[a][name], true
-			}
+	var few, found []*conn
+	named := false
+	for a, name := range g.names() {
+		if name != "" && (!named || r.count(aspect(a), name) < len(few)) {
+			few, named = r.by[a][name], true
 		}
 	}
-	var found []*conn
+	if !named && g.Connection != "" {
+		few = r.all()
+	}
 	for _, c := range few {
 		if g.covers(&c.Subscriber) {
 			found = append(found, c)

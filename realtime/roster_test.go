@@ -26,7 +26,7 @@ func TestRosterEqualsAScan(t *testing.T) {
 			"come": func(t *rapid.T) {
 				came++
 				c := &conn{Subscriber: Subscriber{ID: fmt.Sprint("connection", came), Principal: Principal{
-					User: few("user", 3), Tenant: few("tenant", 2), Session: few("session", 4), APIToken: few("token", 3), Address: few("address", 2),
+					User: fmt.Sprint("user", rapid.IntRange(1, 3).Draw(t, "user")), Tenant: few("tenant", 2), Session: few("session", 4), APIToken: few("token", 3), Address: few("address", 2),
 				}}}
 				live = append(live, c)
 				r.add(c)
@@ -43,6 +43,9 @@ func TestRosterEqualsAScan(t *testing.T) {
 				g := Grant{User: few("user", 4), Tenant: few("tenant", 3), Session: few("session", 5), APIToken: few("token", 4)}
 				if rapid.Bool().Draw(t, "one") {
 					g.Connection = few("connection", came+1)
+				}
+				if r.size != len(live) || len(r.all()) != len(live) {
+					t.Fatalf("%d are listed, %d counted, %d there", len(r.all()), r.size, len(live))
 				}
 				var want []*conn
 				for _, c := range live {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// times are when a connection does something by itself. One timer serves them all: there are many connections, and most are idle.
+// times are when a connection does something by itself, by the hub's time. One timer serves them all: there are many connections, and
+// most are idle.
 type times struct {
-	timer    *time.Timer
-	beat     time.Time // the next heartbeat
-	check    time.Time // the next revalidation
-	end      time.Time // of the life span
-	checking bool      // a revalidation is going on
+	timer *time.Timer
+	beat  time.Duration // the next heartbeat
+	check time.Duration // the next revalidation
+	end   time.Duration // of the life span
 }
 
 // schedule starts the clock of a connection. As all here but tick and revalidate, it is called under the mutex.
@@ -21,53 +21,50 @@ func (c *conn) schedule() {
 	if c.closed {
 		return
 	}
-	now, cfg := time.Now(), &c.hub.cfg
+	now, cfg := c.hub.now(), &c.hub.cfg
 	// The first of each comes early by up to half, so that connections that came together do not tick together.
-	c.times.beat = now.Add(early(cfg.Heartbeat, 0.5))
-	c.times.check = now.Add(early(cfg.RevalidateEvery, 0.5))
-	c.times.end = now.Add(c.life)
+	c.times.beat = now + early(cfg.Heartbeat, 0.5)
+	c.times.check = now + early(cfg.RevalidateEvery, 0.5)
 	c.times.timer = time.AfterFunc(c.rest(), c.tick)
 }
 
 // rest is the time until the next thing to do.
 func (c *conn) rest() time.Duration {
-	next := c.times.end
-	if c.times.beat.Before(next) {
-		next = c.times.beat
+	next := min(c.times.end, c.times.beat)
+	if c.hub.cfg.Revalidate != nil {
+		next = min(next, c.times.check)
 	}
-	if c.hub.cfg.Revalidate != nil && c.times.check.Before(next) {
-		next = c.times.check
+	rest := next - c.hub.now()
+	if !c.Expires.IsZero() {
+		rest = min(rest, time.Until(c.Expires))
 	}
-	if !c.expires.IsZero() && c.expires.Before(next) {
-		next = c.expires
-	}
-	return max(time.Until(next), 0)
+	return max(rest, 0)
 }
 
 func (c *conn) tick() {
 	fanned := c.hub.fanned.Load() // before the mutex: what was fanned out by now has been pushed
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, cfg := time.Now(), &c.hub.cfg
+	now, cfg := c.hub.now(), &c.hub.cfg
 	switch {
 	case c.closed:
 		return
-	case c.lapsed(now):
+	case c.lapsed():
 		c.dismiss(ReasonExpired)
 		return
-	case !now.Before(c.times.end):
+	case now >= c.times.end:
 		c.bye(ReasonLifeSpan)
 		return
 	}
-	if cfg.Revalidate != nil && !now.Before(c.times.check) {
-		c.times.check = now.Add(early(cfg.RevalidateEvery, 0.1))
-		if !c.times.checking {
-			c.times.checking = true
-			go c.revalidate()
+	if cfg.Revalidate != nil && now >= c.times.check {
+		c.times.check = now + early(cfg.RevalidateEvery, 0.1)
+		if !c.checking {
+			c.checking = true
+			go c.revalidate(c.Subscriber)
 		}
 	}
-	if !now.Before(c.times.beat) {
-		c.times.beat = now.Add(early(cfg.Heartbeat, 0.1))
+	if now >= c.times.beat {
+		c.times.beat = now + early(cfg.Heartbeat, 0.1)
 		c.heartbeat(fanned)
 	}
 	if !c.closed {
@@ -79,23 +76,23 @@ func (c *conn) tick() {
 // history by the busy topics of others.
 func (c *conn) heartbeat(fanned uint64) {
 	c.slots.reached = max(c.slots.reached, fanned)
-	if c.credits > 0 {
+	if c.open && c.credits > 0 {
 		c.offer(frame{id: c.cursorID(), cursor: true})
 	}
 }
 
 // lapsed goes by the wall clock: the one that timers go by stands still while the machine sleeps.
-func (c *conn) lapsed(now time.Time) bool {
-	return !c.expires.IsZero() && !now.Round(0).Before(c.expires)
+func (c *conn) lapsed() bool {
+	return !c.Expires.IsZero() && !time.Now().Round(0).Before(c.Expires)
 }
 
-func (c *conn) revalidate() {
+func (c *conn) revalidate(s Subscriber) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.hub.cfg.RevalidateEvery)
 	defer cancel()
-	expires, err := c.hub.cfg.Revalidate(ctx, c.Subscriber)
+	expires, err := c.hub.cfg.Revalidate(ctx, s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.times.checking = false
+	c.checking = false
 	if c.closed {
 		return
 	}
@@ -104,7 +101,7 @@ func (c *conn) revalidate() {
 		c.dismiss(refusal(err))
 		return
 	}
-	c.expires = expires
+	c.Expires = expires
 	c.times.timer.Reset(c.rest())
 }
 

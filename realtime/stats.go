@@ -45,16 +45,16 @@ type Connection struct {
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	s := Stats{
-		Epoch: h.history.epoch, Published: h.history.seq, Connections: len(h.roster.all), ByUser: make(map[string]int, len(h.roster.by[byUser])),
+		Epoch: h.history.epoch, Published: h.history.seq, Connections: h.roster.size, ByUser: make(map[string]int, len(h.roster.by[byUser])),
 		Topics: len(h.index), Delivered: h.delivered.Load(), Coalesced: h.coalesced.Load(),
 		Closed: maps.Clone(h.closed), Refused: maps.Clone(h.refused),
 	}
 	for user, list := range h.roster.by[byUser] {
 		s.ByUser[user] = len(list)
 	}
-	live := slices.Collect(maps.Values(h.roster.all))
+	live := h.roster.all()
 	h.mu.Unlock()
-	now := time.Now()
+	now := h.now()
 	for _, c := range live {
 		one := c.describe(now)
 		s.Queued += one.Queued
@@ -66,9 +66,9 @@ func (h *Hub) Stats() Stats {
 // Connections lists the live connections, oldest first.
 func (h *Hub) Connections() []Connection {
 	h.mu.Lock()
-	live := slices.Collect(maps.Values(h.roster.all))
+	live := h.roster.all()
 	h.mu.Unlock()
-	now := time.Now()
+	now := h.now()
 	list := make([]Connection, 0, len(live))
 	for _, c := range live {
 		list = append(list, c.describe(now))
@@ -77,16 +77,15 @@ func (h *Hub) Connections() []Connection {
 	return list
 }
 
-func (c *conn) describe(now time.Time) Connection {
+func (c *conn) describe(now time.Duration) Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one := Connection{
 		Subscriber: c.Subscriber, Queued: len(c.slots.queue), Delivered: c.delivered, Coalesced: c.coalesced,
 	}
-	one.Expires = c.expires
 	one.Topics = slices.Clone(c.Topics)
 	if c.open && c.credits < credits {
-		one.Lag = now.Sub(c.progress)
+		one.Lag = now - c.progress
 	}
 	return one
 }

@@ -2,7 +2,6 @@ package realtime
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -39,21 +38,17 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // itself ignores them.
 type frameWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	timeout time.Duration
+	line *line
+	to   listener
+	lent *[]byte // nil while no frame is being collected
+	err  error
+
+	mu      sync.Mutex // guards what abort shares with the goroutine that writes
+	words   *frame     // the last ones, where there are any
+	dead    bool
+	armed   bool
+	isOpen  bool
 	closing bool // close the HTTP/1 connection afterwards: its deadline and send buffer are not fit for other requests
-
-	to     listener
-	cancel context.CancelFunc
-
-	isOpen bool
-	lent   *[]byte // nil while no frame is being collected
-	err    error
-
-	mu    sync.Mutex // guards what abort shares with the goroutine that writes
-	dead  bool
-	armed bool
-	words []byte // the last ones, where there are any
 }
 
 func (w *frameWriter) WriteHeader(status int) {
@@ -110,17 +105,17 @@ func (w *frameWriter) Flush() {
 			_, w.err = w.ResponseWriter.Write(*w.lent)
 		}
 		if w.err == nil {
-			w.err = w.control.Flush()
+			w.err = w.control().Flush()
 		}
 		w.disarm()
 	}
 	if w.err != nil {
-		if errors.Is(w.err, os.ErrDeadlineExceeded) || time.Since(began) >= w.timeout {
+		if errors.Is(w.err, os.ErrDeadlineExceeded) || time.Since(began) >= w.line.guard.timeout {
 			w.err = fmt.Errorf("%w: %w", errLagging, w.err)
 		}
 		w.release()
 		w.to.failed(w.err)
-		w.cancel()
+		w.line.hangUp()
 		return
 	}
 	if !w.isOpen {
@@ -141,7 +136,7 @@ func (w *frameWriter) arm() error {
 		return errCut
 	}
 	w.armed = true
-	return w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	return w.control().SetWriteDeadline(time.Now().Add(w.line.guard.timeout))
 }
 
 func (w *frameWriter) disarm() {
@@ -149,26 +144,30 @@ func (w *frameWriter) disarm() {
 	defer w.mu.Unlock()
 	w.armed = false
 	if !w.dead && w.err == nil {
-		w.err = w.control.SetWriteDeadline(time.Time{})
+		w.err = w.control().SetWriteDeadline(time.Time{})
 	}
 }
 
 // abort lets nothing more out, from any goroutine, but the last words. A write that has begun is given up, at once where there are
 // none: half an event before them would make them part of it.
-func (w *frameWriter) abort(words []byte) {
+func (w *frameWriter) abort(words *frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dead, w.words = true, words
 	switch {
 	case !w.armed:
 	case words == nil:
-		_ = w.control.SetWriteDeadline(time.Unix(1, 0))
+		_ = w.control().SetWriteDeadline(time.Unix(1, 0))
 	default:
-		_ = w.control.SetWriteDeadline(time.Now().Add(w.gasp()))
+		_ = w.control().SetWriteDeadline(time.Now().Add(w.gasp()))
 	}
 }
 
-func (w *frameWriter) gasp() time.Duration { return min(w.timeout, lastGasp) }
+func (w *frameWriter) control() *http.ResponseController {
+	return http.NewResponseController(w.ResponseWriter)
+}
+
+func (w *frameWriter) gasp() time.Duration { return min(w.line.guard.timeout, lastGasp) }
 
 // last says the last words, and bounds what the server itself writes when the handler has returned. After it, the connection is the
 // server's again.
@@ -176,14 +175,14 @@ func (w *frameWriter) last() {
 	w.mu.Lock()
 	words := w.words
 	w.dead, w.armed = true, words != nil
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.gasp()))
+	_ = w.control().SetWriteDeadline(time.Now().Add(w.gasp()))
 	w.mu.Unlock()
 	if words == nil {
 		return
 	}
 	if w.err == nil || errors.Is(w.err, errCut) {
-		_, _ = w.ResponseWriter.Write(words)
-		_ = w.control.Flush()
+		_, _ = fmt.Fprintf(w.ResponseWriter, "event: %s\ndata: %s\n\n", words.name, words.data)
+		_ = w.control().Flush()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
