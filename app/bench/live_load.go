@@ -22,12 +22,12 @@ func loadScenarios(program string) []Scenario {
 		{Name: "live/commit/5000", Unit: "ms", Against: "live/commit/none", run: commitBeside(program, 5000, commitP50)},
 		{Name: "live/notified/p50", Unit: "ms", run: commitBeside(program, 1, notified(0.50))},
 		{Name: "live/notified/p99", Unit: "ms", run: commitBeside(program, 1, notified(0.99))},
-		{Name: "live/healthy/beside-none", Unit: "ms", run: healthyBeside(program, 0)},
+		{Name: "live/healthy/beside-none", Unit: "ms", run: healthyBeside(program, 0, 0)},
 	}
 	for _, hung := range []int{1, 20, 200} {
-		list = append(list, Scenario{Name: "live/healthy/beside-" + strconv.Itoa(hung) + "-hung", Unit: "ms", Against: "live/healthy/beside-none", run: healthyBeside(program, hung)})
+		list = append(list, Scenario{Name: "live/healthy/beside-" + strconv.Itoa(hung) + "-hung", Unit: "ms", Against: "live/healthy/beside-none", run: healthyBeside(program, hung, 0)})
 	}
-	return list
+	return append(list, Scenario{Name: "live/healthy/beside-200-reading", Unit: "ms", Against: "live/healthy/beside-none", run: healthyBeside(program, 0, 200)})
 }
 
 // manyStreams lets one user hold what a bench opens.
@@ -114,8 +114,9 @@ func notified(q float64) func(context.Context, *beside) (float64, error) {
 	}
 }
 
-// healthyBeside is the p99 from a notification's publication until fifty streams that read have it, beside some that take nothing.
-func healthyBeside(program string, hung int) func(context.Context, string, time.Duration) (float64, error) {
+// healthyBeside is the p99 from a notification's publication until fifty streams that read have it, beside some that hang and others that read. One
+// that hangs takes events until the buffers between are full, so it is measured when that is so: before, it is one more that reads.
+func healthyBeside(program string, hung, reading int) func(context.Context, string, time.Duration) (float64, error) {
 	const healthy = 50
 	return func(ctx context.Context, _ string, length time.Duration) (float64, error) {
 		p, err := startLive(ctx, program, "hub")
@@ -124,16 +125,20 @@ func healthyBeside(program string, hung int) func(context.Context, string, time.
 		}
 		defer p.stop()
 		for range hung {
-			conn, err := net.Dial("tcp", p.address)
+			conn, err := hang(ctx, p.address)
 			if err != nil {
 				return 0, err
 			}
 			defer func() { _ = conn.Close() }()
-			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
-			if _, err := io.WriteString(conn, "GET /?topic=backlog HTTP/1.1\r\nHost: bench\r\n\r\n"); err != nil {
-				return 0, err
-			}
 		}
+		if err := p.fill(hung); err != nil {
+			return 0, err
+		}
+		others, err := listenToAll(ctx, p.address, "/?topic=backlog", nil, reading)
+		if err != nil {
+			return 0, err
+		}
+		defer others.close()
 		l, err := listenToAll(ctx, p.address, "/?topic=backlog", nil, healthy)
 		if err != nil {
 			return 0, err
@@ -153,8 +158,43 @@ func healthyBeside(program string, hung int) func(context.Context, string, time.
 			}
 			took = append(took, time.Since(began))
 		}
-		return quantile(took, 0.99), nil
+		s, err := p.stats()
+		if err != nil {
+			return 0, err
+		}
+		return quantile(took, 0.99), hanging(s.Blocked, hung)
 	}
+}
+
+// hang opens a stream and never reads.
+func hang(ctx context.Context, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+	_, err = io.WriteString(conn, "GET /?topic=backlog HTTP/1.1\r\nHost: bench\r\n\r\n")
+	return conn, err
+}
+
+// fill has streams told of changes until so many of them take nothing any more.
+func (p *liveProcess) fill(hung int) error {
+	if _, err := fmt.Fprintf(p.in, "fill %d\n", hung); err != nil {
+		return err
+	}
+	var filled struct{ Blocked int }
+	if err := p.out.Decode(&filled); err != nil {
+		return err
+	}
+	return hanging(filled.Blocked, hung)
+}
+
+func hanging(are, want int) error {
+	if are != want {
+		return fmt.Errorf("%d streams hang, want %d", are, want)
+	}
+	return nil
 }
 
 func quantile(took []time.Duration, q float64) float64 {

@@ -23,6 +23,7 @@ import (
 //
 //	publish N   tell every stream N times, one after the other has been handed over
 //	tell        tell every stream once, and do not wait; not answered
+//	fill N      tell every stream until N of them take nothing any more
 //	stats       what it holds and has spent
 func LiveServer(ctx context.Context, kind string, in io.Reader, out io.Writer) error {
 	var streams liveStreams
@@ -58,16 +59,36 @@ func LiveServer(ctx context.Context, kind string, in io.Reader, out io.Writer) e
 			_ = answer.Encode(map[string]bool{"done": true})
 		case "tell":
 			streams.tell()
+		case "fill":
+			var n int
+			_, _ = fmt.Sscan(rest, &n)
+			_ = answer.Encode(map[string]int{"blocked": fill(streams, n)})
 		case "stats":
 			debug.FreeOSMemory() // collects twice, so that stacks shrink to what is in use
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			spent, _ := cpu()
-			_ = answer.Encode(liveStats{Bytes: int64(m.HeapAlloc + m.StackInuse), Stack: int64(m.StackInuse), Goroutines: runtime.NumGoroutine(), CPU: spent})
+			_ = answer.Encode(liveStats{Bytes: int64(m.HeapAlloc + m.StackInuse), Stack: int64(m.StackInuse), Goroutines: runtime.NumGoroutine(), CPU: spent, Blocked: streams.blocked()})
 		}
 	}
 	return ctx.Err()
+}
+
+// fill returns how many streams block for good: those that still do when nothing has been told for a while.
+func fill(streams liveStreams, n int) int {
+	for began := time.Now(); time.Since(began) < 20*time.Second; {
+		for range 50 {
+			streams.tell()
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(20 * time.Millisecond)
+		if streams.blocked() == n {
+			break
+		}
+	}
+	time.Sleep(200 * time.Millisecond)
+	return streams.blocked()
 }
 
 // liveStats is what a server holds, after a collection, and has spent.
@@ -75,6 +96,7 @@ type liveStats struct {
 	Bytes, Stack int64
 	Goroutines   int
 	CPU          time.Duration
+	Blocked      int // streams that have something to tell and do not get rid of it
 }
 
 type liveStreams interface {
@@ -83,6 +105,8 @@ type liveStreams interface {
 	publish(n int64)
 	// tell is one without waiting.
 	tell()
+	// blocked counts the streams whose client takes nothing.
+	blocked() int
 }
 
 // hubStreams are the product's.
@@ -110,6 +134,8 @@ func (s *hubStreams) tell() {
 	s.seen++
 	_ = s.hub.Publish("main", realtime.Notification{Topic: "backlog", ID: strings.Repeat("x", 60), Version: s.seen, Change: "changed", Freshness: realtime.Immediate()})
 }
+
+func (s *hubStreams) blocked() int { return s.hub.Stats().Queued } // of one topic, so each counts once
 
 // plainStreams are the least that streaming costs with net/http: a goroutine of the server's for each, waiting for bytes, and a deadline for each write.
 type plainStreams struct {
@@ -173,3 +199,5 @@ func (s *plainStreams) publish(n int64) {
 }
 
 func (s *plainStreams) tell() { s.publish(1) }
+
+func (s *plainStreams) blocked() int { return 0 }
