@@ -178,6 +178,31 @@ func TestRevalidation(t *testing.T) {
 	})
 }
 
+// A revalidation that hangs does not outlive its connection.
+func TestRevalidationEndsWithItsConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked, over atomic.Int64
+		s, client := inBubble(t, Config{Revalidate: func(ctx context.Context, _ Subscriber) (time.Time, error) {
+			asked.Add(1)
+			<-ctx.Done()
+			if context.Cause(ctx) == context.Canceled {
+				over.Add(1)
+			}
+			return time.Time{}, nil
+		}}, nil)
+		s.listenBy(t, client, s.request(t.Context(), "ann", "a")).follow()
+		for asked.Load() == 0 {
+			time.Sleep(time.Second)
+		}
+		s.hub.Revoke(Grant{User: "ann"}, "revoked")
+		synctest.Wait()
+		if asked.Load() != 1 || over.Load() != 1 {
+			t.Errorf("asked %d times, %d were over with the connection", asked.Load(), over.Load())
+		}
+	})
+}
+
 // Revalidation may extend the access of a session that is in use, and end it early.
 func TestRevalidationMovesExpiry(t *testing.T) {
 	t.Parallel()

@@ -39,8 +39,8 @@ type Config struct {
 
 	// Revalidate is asked at least every RevalidateEvery whether a subscriber may still listen, and until when. Any error closes
 	// the connection: ErrUnauthenticated where its credential is no longer in force, ErrForbidden where that stands for less or for
-	// another by now, and others too, since who cannot be checked is not trusted. It runs on a goroutine of its own for each connection, with a
-	// deadline. Defaults to nil: access lasts until Principal.Expires, or until it is revoked.
+	// another by now, and others too, since who cannot be checked is not trusted. It runs on a goroutine of its own for each connection, and its
+	// context has a deadline and ends with the connection. Defaults to nil: access lasts until Principal.Expires, or until it is revoked.
 	Revalidate func(ctx context.Context, s Subscriber) (expires time.Time, err error)
 	// RevalidateEvery is the longest time between two calls of Revalidate for a connection. Defaults to 60 s.
 	RevalidateEvery time.Duration

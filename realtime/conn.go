@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -24,20 +25,21 @@ const (
 type conn struct {
 	Subscriber
 	hub    *Hub
-	place  [aspects]int32 // in the hub's roster
-	start  uint64         // the hub's sequence at admission: what is not newer is not pushed
-	resume *resumption    // until it has been told
+	start  uint64      // the hub's sequence at admission: what is not newer is not pushed
+	resume *resumption // until it has been told
 
 	mu       sync.Mutex // guards what follows, and Expires
 	wire     wire
 	slots    slots
 	reason   string
 	times    times
-	progress time.Duration // when the last frame was flushed, or the first handed over after a rest
+	checking context.CancelFunc // ends the revalidation that is going on, if any
+	progress time.Duration      // when the last frame was flushed, or the first handed over after a rest
 	credits  int8
 	open     bool // the wire takes frames
 	closed   bool // nothing is offered any more
-	checking bool // a revalidation is going on
+
+	place [aspects]int32 // the hub's roster has it, under the hub's mutex
 
 	delivered, coalesced uint64
 }
@@ -218,6 +220,9 @@ func (c *conn) close(reason string) {
 	c.slots.clear()
 	if c.times.timer != nil {
 		c.times.timer.Stop()
+	}
+	if c.checking != nil {
+		c.checking()
 	}
 }
 

@@ -59,7 +59,7 @@ func newGuard(timeout time.Duration) *guard {
 	g.server.AutoReplay = false // its log is unbounded and numbers events by itself; history is the hub's
 	g.server.AutoStream = false // a stream exists for as long as its subscriber
 	g.server.SplitData = true
-	g.server.BufferSize = credits + 2                                        // and as many for a bye and the end
+	g.server.BufferSize = credits + 2                                        // a bye and the end take no credit
 	g.server.OnSubscribe = func(_ string, s *sse.Subscriber) { s.URL = nil } // it has been read
 	// The library takes the subscriber out when the context of the request ends. A stream that is removed before leaks its goroutine.
 	g.server.OnUnsubscribe = func(id string, _ *sse.Subscriber) { g.server.RemoveStream(id) }

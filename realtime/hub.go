@@ -86,7 +86,11 @@ func (h *Hub) publish(k key, n Notification, data []byte) {
 			h.pending[k] = p
 		}
 	}
-	if !h.fanning {
+	switch {
+	case h.fanning:
+	case len(h.pending) == 0: // nobody listens
+		h.fanned.Store(h.history.seq)
+	default:
 		h.fanning = true
 		go h.fanOut()
 	}
@@ -197,7 +201,6 @@ func (h *Hub) serve(ctx context.Context, c *conn, l *line) {
 }
 
 func (h *Hub) leave(c *conn) {
-	c.ended()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.roster.remove(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,6 +132,35 @@ func TestNothingLeaks(t *testing.T) {
 			}
 			e.close()
 		}, ReasonClient},
+		{"everything at once", Config{WriteTimeout: 100 * time.Millisecond, LifeSpan: 150 * time.Millisecond, Heartbeat: 5 * time.Millisecond,
+			RevalidateEvery: 10 * time.Millisecond, Revalidate: func(context.Context, Subscriber) (time.Time, error) { return time.Time{}, nil },
+		}, func(t *testing.T, s *site) {
+			ears, _ := open(t, s), deafen(t, s)
+			var all sync.WaitGroup
+			all.Go(func() { flood(t, s, 100) })
+			all.Go(func() {
+				for i, e := range ears {
+					if i%3 == 0 {
+						e.close()
+					}
+				}
+			})
+			for _, g := range []Grant{{User: "ann"}, {User: "hung"}, everybody} {
+				all.Go(func() {
+					for _, c := range s.hub.Connections() {
+						s.hub.Revoke(Grant{Connection: c.ID, User: g.User}, "revoked")
+						s.hub.Stats()
+					}
+					s.hub.Revoke(g, "revoked")
+				})
+			}
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+				defer cancel()
+				_ = s.hub.Drain(ctx)
+			})
+			all.Wait()
+		}, ""},
 		{"mixed", Config{WriteTimeout: 100 * time.Millisecond}, func(t *testing.T, s *site) {
 			ears := open(t, s)
 			deafen(t, s)

@@ -58,9 +58,10 @@ func (c *conn) tick() {
 	}
 	if cfg.Revalidate != nil && now >= c.times.check {
 		c.times.check = now + early(cfg.RevalidateEvery, 0.1)
-		if !c.checking {
-			c.checking = true
-			go c.revalidate(c.Subscriber)
+		if c.checking == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), cfg.RevalidateEvery)
+			c.checking = cancel
+			go c.revalidate(ctx, c.Subscriber)
 		}
 	}
 	if now >= c.times.beat {
@@ -86,13 +87,13 @@ func (c *conn) lapsed() bool {
 	return !c.Expires.IsZero() && !time.Now().Round(0).Before(c.Expires)
 }
 
-func (c *conn) revalidate(s Subscriber) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.hub.cfg.RevalidateEvery)
-	defer cancel()
+// revalidate asks whether s may still listen. Its context ends with the connection.
+func (c *conn) revalidate(ctx context.Context, s Subscriber) {
 	expires, err := c.hub.cfg.Revalidate(ctx, s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.checking = false
+	c.checking()
+	c.checking = nil
 	if c.closed {
 		return
 	}

@@ -56,9 +56,10 @@ func (h *Hub) Stats() Stats {
 	h.mu.Unlock()
 	now := h.now()
 	for _, c := range live {
-		one := c.describe(now)
-		s.Queued += one.Queued
-		s.Lag = max(s.Lag, one.Lag)
+		c.mu.Lock()
+		s.Queued += len(c.slots.queue)
+		s.Lag = max(s.Lag, c.lag(now))
+		c.mu.Unlock()
 	}
 	return s
 }
@@ -82,10 +83,16 @@ func (c *conn) describe(now time.Duration) Connection {
 	defer c.mu.Unlock()
 	one := Connection{
 		Subscriber: c.Subscriber, Queued: len(c.slots.queue), Delivered: c.delivered, Coalesced: c.coalesced,
+		Lag: c.lag(now),
 	}
 	one.Topics = slices.Clone(c.Topics)
-	if c.open && c.credits < credits {
-		one.Lag = now - c.progress
-	}
 	return one
+}
+
+// lag is how long the client has not taken what was written to it. The caller holds the mutex.
+func (c *conn) lag(now time.Duration) time.Duration {
+	if !c.open || c.credits == credits {
+		return 0
+	}
+	return now - c.progress
 }

@@ -114,7 +114,7 @@ var Table = []Mutation{
 		{"realtime/hub.go", "k := key{c.Tenant, t}", "k := key{\"\", t}"},
 	}},
 	{"access-for-ever", "P45", "an open stream is never authorized again", "realtime.TestRevalidation",
-		change("realtime/schedule.go", "go c.revalidate(c.Subscriber)", "")},
+		change("realtime/schedule.go", "go c.revalidate(ctx, c.Subscriber)", "_ = ctx")},
 	{"expiry-ignored", "P45", "a stream outlives its credential", "realtime.TestExpiry",
 		change("realtime/schedule.go", "return !c.Expires.IsZero() && !time.Now().Round(0).Before(c.Expires)", "return false")},
 	{"reconnects-at-once", "P46", "the client reconnects without a pause", "realtime.TestWatchBackoff",
