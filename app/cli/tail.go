@@ -42,8 +42,12 @@ connection, or Posthorn, was gone. Ctrl-C ends it.`,
 					}
 				}
 				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[int64]string{}}
-				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(_ error, wait time.Duration) {
-					fmt.Fprintf(deps.Err, "connection lost, trying again in %s\n", wait.Round(100*time.Millisecond))
+				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
+					lost := "connection lost"
+					if bye := (*realtime.ByeError)(nil); errors.As(cause, &bye) {
+						lost = "the server ended the stream (" + clean(bye.Reason) + ")"
+					}
+					fmt.Fprintf(deps.Err, "%s, trying again in %s\n", lost, wait.Round(100*time.Millisecond))
 				})
 				if ctx.Err() != nil {
 					err = nil // it was told to end
