@@ -119,15 +119,17 @@ func (c *conn) pump() {
 			c.dismiss(ReasonForbidden)
 			return
 		}
-		c.offer(frame{id: c.cursorID(), name: "notification", data: p.data})
-		c.delivered++
-		c.hub.delivered.Add(1)
+		if c.offer(frame{id: c.cursorID(), name: "notification", data: p.data}) {
+			c.delivered++
+			c.hub.delivered.Add(1)
+		}
 	}
 }
 
-func (c *conn) offer(f frame) {
+// offer reports whether the wire took the frame.
+func (c *conn) offer(f frame) bool {
 	if c.closed {
-		return
+		return false
 	}
 	if c.credits == credits {
 		c.progress = c.hub.now()
@@ -135,13 +137,14 @@ func (c *conn) offer(f frame) {
 	switch err := c.wire.offer(f); {
 	case errors.Is(err, errGone):
 		c.open = false // whoever serves it is about to say why
-		return
+		return false
 	case err != nil:
 		c.hub.cfg.Logger.Error("offer frame", "connection", c.ID, "event", f.name, "error", err)
 		c.cut(ReasonFault)
-		return
+		return false
 	}
 	c.credits--
+	return true
 }
 
 func (c *conn) cursorID() string { return c.hub.history.id(c.slots.cursor()) }
@@ -160,12 +163,10 @@ func (c *conn) bye(reason string) {
 	case !c.open:
 		c.cut(reason)
 	default:
-		c.offer(frame{id: c.cursorID(), name: "bye", data: saying(reason), retry: spread(time.Second, 1)})
-		if c.closed {
-			return
+		if c.offer(frame{id: c.cursorID(), name: "bye", data: saying(reason), retry: spread(time.Second, 1)}) {
+			c.wire.hangUp()
+			c.close(reason)
 		}
-		c.wire.hangUp()
-		c.close(reason)
 	}
 }
 

@@ -201,6 +201,7 @@ func (h *Hub) serve(ctx context.Context, c *conn, l *line) {
 }
 
 func (h *Hub) leave(c *conn) {
+	h.cfg.Logger.Debug("connection closed", "connection", c.ID, "user", c.User, "reason", c.reason)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.roster.remove(c)
@@ -218,7 +219,6 @@ func (h *Hub) leave(c *conn) {
 		}
 	}
 	h.closed[c.reason]++
-	h.cfg.Logger.Debug("connection closed", "connection", c.ID, "user", c.User, "reason", c.reason)
 	if h.draining && h.roster.size == 0 {
 		close(h.empty)
 	}

@@ -275,3 +275,32 @@ func TestConnectionsForOperators(t *testing.T) {
 		t.Errorf("connection %+v", c)
 	}
 }
+
+// goneWire is that of a client whose stream the library has taken away, before whoever serves it has noticed.
+type goneWire struct{ slowWire }
+
+func (*goneWire) offer(frame) error { return errGone }
+
+// What cannot be handed over any more is not counted as delivered, and is no fault of the hub's.
+func TestClientGoneBeforeAnybodyNoticed(t *testing.T) {
+	t.Parallel()
+	hub, err := NewHub(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hub.admit(0, Subscriber{Principal: Principal{User: "u", Tenant: "t"}, Topics: []Topic{"a", "b"}}, &goneWire{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.begin()
+	if err := hub.Publish("t", note("a", 1), note("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	settle(hub)
+	beat(c)
+	c.ended()
+	hub.leave(c)
+	if st := hub.Stats(); st.Delivered != 0 || st.Closed[ReasonClient] != 1 || len(st.Closed) != 1 {
+		t.Errorf("stats %+v", st)
+	}
+}
