@@ -203,7 +203,7 @@ func TestStreamRefusals(t *testing.T) {
 	s := newStreaming(t, "")
 	_, good := s.token(access.NewToken{Role: access.Operator})
 	revoked, bad := s.token(access.NewToken{Role: access.Admin})
-	if _, err := s.tokens.Revoke(t.Context(), machine, revoked.ID); err != nil {
+	if _, err := s.tokens.Revoke(t.Context(), machine, false, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	healthy := s.listenTo(good, "topic=messages/1&topic=backlog")
@@ -233,7 +233,8 @@ func TestStreamRefusals(t *testing.T) {
 		"a long topic":         {query: "topic=messages/" + strings.Repeat("a", 300), headers: bearer, status: 400, code: "topic-too-long"},
 		"no topic":             {headers: bearer, status: 400, code: "topic-missing"},
 		"too many topics":      {query: many, headers: bearer, status: 400, code: "topics-too-many"},
-		"another parameter":    {query: "topic=backlog&tenant=other", headers: bearer, status: 400, code: "parameter-unknown"},
+		"another parameter":    {query: "topic=backlog&tenants=other", headers: bearer, status: 400, code: "parameter-unknown"},
+		"another tenant":       {query: "topic=backlog&tenant=other", headers: bearer, status: 403, code: "forbidden"},
 		"no URL encoding":      {query: "topic=%zz", headers: bearer, status: 400, code: "query-malformed"},
 		"a large request":      {query: "topic=backlog", headers: append([]string{"X-Large", strings.Repeat("x", 20<<10)}, bearer...), status: 431, code: "request-too-large"},
 		"a body":               {query: "topic=backlog", body: "{}", headers: bearer, status: 400, code: "body-not-allowed"},
@@ -345,7 +346,7 @@ func TestStreamEndsWithAccess(t *testing.T) {
 	atHere, atThere, atStale := byCookie(here), byCookie(there), byCookie(stale)
 	s.connections(6)
 
-	if _, err := s.tokens.Revoke(t.Context(), machine, token.ID); err != nil {
+	if _, err := s.tokens.Revoke(t.Context(), machine, false, token.ID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the end of the revoked token's stream", revoked.over)

@@ -94,13 +94,13 @@ const tokenColumns = `id, name, tenant, role, created_at, created_by, expires_at
 const listTokens = `SELECT ` + tokenColumns + ` FROM posthorn_tokens WHERE ? OR tenant = ?
 ORDER BY revoked_at IS NOT NULL, created_at DESC, id LIMIT 1000`
 
-// List lists the tokens of the caller's tenant, those in force first, newest first; of all tenants for the machine's own user. It shows
-// at most a thousand.
-func (t *Tokens) List(ctx context.Context, by Principal) ([]Token, error) {
+// List lists the tokens of the caller's tenant, those in force first, newest first; of all tenants for the machine's own user, unless that
+// one acts for a tenant alone. It shows at most a thousand.
+func (t *Tokens) List(ctx context.Context, by Principal, alone bool) ([]Token, error) {
 	if err := by.Require(Admin); err != nil {
 		return nil, err
 	}
-	rows, err := t.read.DB.QueryContext(ctx, listTokens, by.Local(), string(by.Tenant))
+	rows, err := t.read.DB.QueryContext(ctx, listTokens, by.Local() && !alone, string(by.Tenant))
 	if err != nil {
 		return nil, fmt.Errorf("list API tokens: %w", err)
 	}
@@ -140,10 +140,10 @@ func timeOf(micros sql.NullInt64) *time.Time {
 	return &at
 }
 
-// Revoke ends a token, named by its id or its name. From its return on the token is refused.
-func (t *Tokens) Revoke(ctx context.Context, by Principal, idOrName string) (token Token, err error) {
+// Revoke ends a token, named by its id or its name, that List would show. From its return on the token is refused.
+func (t *Tokens) Revoke(ctx context.Context, by Principal, alone bool, idOrName string) (token Token, err error) {
 	err = t.writer.Do(ctx, func(ctx context.Context, tx *outbox.Tx) error {
-		token, err = t.RevokeTx(ctx, tx, by, idOrName)
+		token, err = t.RevokeTx(ctx, tx, by, alone, idOrName)
 		return err
 	})
 	if err != nil {
@@ -160,11 +160,11 @@ ORDER BY id = ? DESC, tenant = ? DESC, expires_at IS NOT NULL, created_at DESC L
 )
 
 // RevokeTx is Revoke inside the caller's command.
-func (t *Tokens) RevokeTx(ctx context.Context, tx *outbox.Tx, by Principal, idOrName string) (Token, error) {
+func (t *Tokens) RevokeTx(ctx context.Context, tx *outbox.Tx, by Principal, alone bool, idOrName string) (Token, error) {
 	if err := by.Require(Admin); err != nil {
 		return Token{}, err
 	}
-	row := tx.Tx.Tx.QueryRowContext(ctx, findToken, idOrName, idOrName, by.Local(), string(by.Tenant), idOrName, string(by.Tenant))
+	row := tx.Tx.Tx.QueryRowContext(ctx, findToken, idOrName, idOrName, by.Local() && !alone, string(by.Tenant), idOrName, string(by.Tenant))
 	token, err := scanToken(row.Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Token{}, fmt.Errorf("revoke API token: %w", ErrNoToken)

@@ -175,7 +175,7 @@ func TestRevocationHoldsAtOnce(t *testing.T) {
 			})
 		}
 		by := []string{token.ID, "ci"}[i%2]
-		if _, err := b.tokens.Revoke(t.Context(), admin, by); err != nil {
+		if _, err := b.tokens.Revoke(t.Context(), admin, false, by); err != nil {
 			t.Fatal(err)
 		}
 		for range 50 {
@@ -188,7 +188,7 @@ func TestRevocationHoldsAtOnce(t *testing.T) {
 		if len(told) != i+1 || told[i] != token.ID {
 			t.Fatalf("told of %v, want %s last", told, token.ID)
 		}
-		if _, err := b.tokens.Revoke(t.Context(), admin, token.ID); !errors.Is(err, access.ErrNoToken) {
+		if _, err := b.tokens.Revoke(t.Context(), admin, false, token.ID); !errors.Is(err, access.ErrNoToken) {
 			t.Fatalf("revoke twice: %v", err)
 		}
 	}
@@ -277,20 +277,24 @@ func TestTokensOfOtherTenantsAreOutOfReach(t *testing.T) {
 		t.Fatalf("verify: %+v, %v", far, err)
 	}
 	for _, c := range []struct {
-		by   access.Principal
-		want int
-	}{{local, 2}, {admin, 1}, {stranger, 1}} {
-		if list, err := b.tokens.List(t.Context(), c.by); err != nil || len(list) != c.want {
+		by    access.Principal
+		alone bool
+		want  int
+	}{{local, false, 2}, {local, true, 1}, {admin, false, 1}, {stranger, false, 1}, {stranger, true, 1}} {
+		if list, err := b.tokens.List(t.Context(), c.by, c.alone); err != nil || len(list) != c.want {
 			t.Errorf("%s lists %d tokens, %v; want %d", c.by.Actor, len(list), err, c.want)
 		}
 	}
-	if _, err := b.tokens.Revoke(t.Context(), stranger, mine.ID); !errors.Is(err, access.ErrNoToken) {
+	if _, err := b.tokens.Revoke(t.Context(), stranger, false, mine.ID); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("revoke a foreign token: %v", err)
 	}
-	if _, err := b.tokens.Revoke(t.Context(), local, theirs.ID); err != nil {
+	if _, err := b.tokens.Revoke(t.Context(), local, true, theirs.ID); !errors.Is(err, access.ErrNoToken) {
+		t.Errorf("revoke a token of another tenant than the one acted for: %v", err)
+	}
+	if _, err := b.tokens.Revoke(t.Context(), local, false, theirs.ID); err != nil {
 		t.Errorf("revoke as the machine's user: %v", err)
 	}
-	if _, err := b.tokens.List(t.Context(), operator); !errors.Is(err, access.ErrForbidden) {
+	if _, err := b.tokens.List(t.Context(), operator, false); !errors.Is(err, access.ErrForbidden) {
 		t.Errorf("list as operator: %v", err)
 	}
 }

@@ -154,6 +154,9 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	s.healthRoutes()
 	for _, r := range deps.Routes {
+		if r.Pattern == eventsPath {
+			r.Handler = s.forTenant(r.Handler)
+		}
 		s.mux.Handle(r.Pattern, r.Handler)
 		if r.Public {
 			s.public[r.Pattern] = true

@@ -72,11 +72,12 @@ func (r readers) Authorize(by access.Principal) error { return by.Require(access
 
 func (s *server) rollbackRoutes() {
 	add[readers, rollback](s, operation{method: http.MethodPost, path: "/v1/rollback-check", tag: "deliveries", summary: "List what is not dispatched and another program could not read",
-		description: "Send what the older program prints for posthorn version --readers. Nothing is changed. The machine's own user is told of every tenant, others of their own."},
+		description: "Send what the older program prints for posthorn version --readers. Nothing is changed. The machine's own user is told of every tenant, unless the query names one, others of their own.",
+		query:       []parameter{tenantParameter}},
 		func(x *exchange, in readers) (reply, error) {
 			answer, err := mediator.Ask(x.Context(), s.Mediator, in, func(ctx context.Context, db *bun.DB, by access.Principal, in readers) (rollback, error) {
 				tenant := by.Tenant
-				if by.Local() {
+				if by.Local() && !x.query.Has("tenant") {
 					tenant = ""
 				}
 				reads := make([]outbox.TypeVersion, len(in.Reads))

@@ -87,7 +87,7 @@ func (s *server) sessionRoutes() {
 	})
 	add[nothing, linkView](s, operation{
 		method: http.MethodPost, path: "/v1/session/links", tag: "session", status: http.StatusCreated, summary: "Make a one-time link that signs a browser in",
-		description: "It signs in as the caller, once, within a quarter of an hour.",
+		description: "It signs in as the caller, once, within a quarter of an hour.", query: []parameter{tenantParameter},
 	}, func(x *exchange, _ nothing) (reply, error) {
 		by, err := access.Require(x.Context(), access.Admin)
 		if err != nil {

@@ -39,7 +39,10 @@ func (createToken) Validate() error { return nil }
 func (createToken) Authorize(by access.Principal) error { return by.Require(access.Admin) }
 
 // revokeToken is the command that ends one.
-type revokeToken struct{ id string }
+type revokeToken struct {
+	id    string
+	alone bool // of the tenant that was named only
+}
 
 // Validate finds nothing wrong: whether the token exists, the store tells.
 func (revokeToken) Validate() error { return nil }
@@ -67,20 +70,22 @@ func (s *server) tokenRoutes() {
 		})
 		return reply{http.StatusCreated, created}, err
 	})
-	add[nothing, tokenList](s, operation{method: http.MethodGet, path: "/v1/tokens", tag: "tokens", summary: "List API tokens, those in force first"},
+	add[nothing, tokenList](s, operation{method: http.MethodGet, path: "/v1/tokens", tag: "tokens", summary: "List API tokens, those in force first",
+		query: []parameter{tenantParameter}, description: "The machine's own user sees those of every tenant, unless the query names one."},
 		func(x *exchange, _ nothing) (reply, error) {
 			by, err := access.Require(x.Context(), access.Admin)
 			if err != nil {
 				return reply{}, err
 			}
-			tokens, err := s.Tokens.List(x.Context(), by)
+			tokens, err := s.Tokens.List(x.Context(), by, x.query.Has("tenant"))
 			return reply{http.StatusOK, tokenList{Tokens: tokens, Freshness: mediator.Immediate}}, err
 		})
 	add[nothing, access.Token](s, operation{
 		method: http.MethodDelete, path: "/v1/tokens/{id}", tag: "tokens", summary: "Revoke an API token, by its id or name", description: "From this answer on it is refused.",
+		query: []parameter{tenantParameter},
 	}, func(x *exchange, _ nothing) (reply, error) {
-		token, err := mediator.Send(x.Context(), s.Mediator, revokeToken{x.PathValue("id")}, func(ctx context.Context, work *mediator.UnitOfWork, c revokeToken) (access.Token, error) {
-			return s.Tokens.RevokeTx(ctx, work.Tx, work.By, c.id)
+		token, err := mediator.Send(x.Context(), s.Mediator, revokeToken{x.PathValue("id"), x.query.Has("tenant")}, func(ctx context.Context, work *mediator.UnitOfWork, c revokeToken) (access.Token, error) {
+			return s.Tokens.RevokeTx(ctx, work.Tx, work.By, c.alone, c.id)
 		})
 		return reply{http.StatusOK, token}, err
 	})

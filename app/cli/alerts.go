@@ -25,7 +25,7 @@ posthorn serve runs. Who is told of an alert is a destination that posthorn.yaml
 				Action: func(c *cli.Context) error {
 					return ask(c, http.MethodGet, scoped(c, "/v1/alerts"), showAlerts)
 				}},
-			{Name: "tell", Usage: "Tell the receiver again of what is wrong now", Flags: clientFlags(),
+			{Name: "tell", Usage: "Tell the receiver again of what is wrong now", Flags: serverFlags(),
 				Action: func(c *cli.Context) error {
 					return ask(c, http.MethodPost, "/v1/alerts/tell", func(out *terminal, answer json.RawMessage) error {
 						var told struct{ Alerts int }

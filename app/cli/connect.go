@@ -49,16 +49,21 @@ func configFlag() cli.Flag {
 	return &cli.PathFlag{Name: "config", Usage: "the configuration `FILE` (default: posthorn.yaml in the data folder)", EnvVars: []string{"POSTHORN_CONFIG"}}
 }
 
-// clientFlags are the flags of every command that speaks to a Posthorn, with its own before them. The server's address is --server, and
-// --url too unless the command has a --url of its own.
+// clientFlags are the flags of a command that speaks to a Posthorn and does what a tenant's caller may do, with its own before them. What it
+// sends is scoped to --tenant.
 func clientFlags(own ...cli.Flag) []cli.Flag {
+	return serverFlags(append(own, &cli.StringFlag{Name: "tenant", Usage: "act for this `TENANT` (default: the caller's own)", EnvVars: []string{"POSTHORN_TENANT"}})...)
+}
+
+// serverFlags are those of a command about the whole of a Posthorn, which no tenant has a part of. The server's address is --server, and
+// --url too unless the command has a --url of its own.
+func serverFlags(own ...cli.Flag) []cli.Flag {
 	server := &cli.StringFlag{Name: "server", Usage: "speak to the Posthorn at this `ADDRESS`, with the API token in POSTHORN_TOKEN", EnvVars: []string{"POSTHORN_URL"}}
 	if !slices.ContainsFunc(own, func(flag cli.Flag) bool { return slices.Contains(flag.Names(), "url") }) {
 		server.Aliases = []string{"url"}
 	}
 	return append(own, dataDirFlag(), dbFlag(), configFlag(), server,
 		&cli.PathFlag{Name: "token-file", Usage: "read the API token for --server from a `FILE`"},
-		&cli.StringFlag{Name: "tenant", Usage: "act for this `TENANT` (default: the caller's own)", EnvVars: []string{"POSTHORN_TENANT"}},
 		jsonFlag())
 }
 

@@ -16,7 +16,7 @@ func linkCommand(deps Deps) *cli.Command {
 	return &cli.Command{
 		Name:        "link",
 		Usage:       "Make a one-time link that signs a browser in",
-		Description: `It signs in as whoever runs this command, once, within a quarter of an hour, and is void when the process ends.`,
+		Description: `It signs in as whoever runs this command, for --tenant, once, within a quarter of an hour, and is void when the process ends.`,
 		Flags:       clientFlags(),
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -26,7 +26,7 @@ func linkCommand(deps Deps) *cli.Command {
 				if posthorn.Local() {
 					return &Failure{Code: ExitFailed, Sentence: client.ErrNotRunning.Error(), Advice: "start one with posthorn serve, or posthorn demo"}
 				}
-				return deps.exchange(ctx, c, posthorn, http.MethodPost, "/v1/session/links", nil, showLink)
+				return deps.exchange(ctx, c, posthorn, http.MethodPost, scoped(c, "/v1/session/links"), nil, showLink)
 			})
 		},
 	}

@@ -39,7 +39,7 @@ posthorn records show runbooks/rollback.`,
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
 				var answer json.RawMessage
-				if err := posthorn.Do(ctx, http.MethodPost, "/v1/rollback-check", readers, &answer); err != nil {
+				if err := posthorn.Do(ctx, http.MethodPost, scoped(c, "/v1/rollback-check"), readers, &answer); err != nil {
 					return err
 				}
 				return showRollback(deps.terminal(c), answer)

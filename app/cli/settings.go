@@ -25,7 +25,7 @@ func settingsCommand(deps Deps) *cli.Command {
 
 SOURCE says where a value comes from: built-in, file (a record of the data folder) or override (posthorn.yaml). Where there is no data
 folder yet, the built-in ones are shown.`,
-		Flags: clientFlags(),
+		Flags: serverFlags(),
 		Action: func(c *cli.Context) error {
 			given := c.Args().Slice()
 			show := func(answer json.RawMessage) error { return deps.showSettings(c, answer, given) }

@@ -42,7 +42,7 @@ connection, or Posthorn, was gone. Ctrl-C ends it.`,
 					}
 				}
 				t := &tail{posthorn: posthorn, path: scoped(c, "/v1/messages?"+query.Encode()), out: deps.terminal(c), shown: map[int64]string{}}
-				err := posthorn.Watch(ctx, []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
+				err := posthorn.Watch(ctx, scoped(c, "/v1/events"), []realtime.Topic{"backlog"}, func() { t.look(ctx) }, func(cause error, wait time.Duration) {
 					lost := "connection lost"
 					if bye := (*realtime.ByeError)(nil); errors.As(cause, &bye) {
 						lost = "the server ended the stream (" + clean(bye.Reason) + ")"

@@ -83,7 +83,9 @@ func tokensListCommand(deps Deps) *cli.Command {
 		Usage: "List the API tokens",
 		Flags: clientFlags(),
 		Action: func(c *cli.Context) error {
-			return deps.ask(c, 0, func([]string) (request, error) { return request{http.MethodGet, "/v1/tokens", nil, showTokens}, nil })
+			return deps.ask(c, 0, func([]string) (request, error) {
+				return request{http.MethodGet, scoped(c, "/v1/tokens"), nil, showTokens}, nil
+			})
 		},
 	}
 }
@@ -123,7 +125,7 @@ func tokensRevokeCommand(deps Deps) *cli.Command {
 		Flags:     clientFlags(),
 		Action: func(c *cli.Context) error {
 			return deps.ask(c, 1, func(given []string) (request, error) {
-				return request{http.MethodDelete, "/v1/tokens/" + url.PathEscape(given[0]), nil, done("revoked", given[0])}, nil
+				return request{http.MethodDelete, scoped(c, "/v1/tokens/"+url.PathEscape(given[0])), nil, done("revoked", given[0])}, nil
 			})
 		},
 	}

@@ -13,8 +13,8 @@ import (
 var ErrNotRunning = errors.New("no Posthorn runs on this data folder")
 
 // Watch calls changed whenever the topics may have changed, at first and after each gap too, until ctx ends. down, unless nil, is told of
-// each loss of the connection.
-func (c *Client) Watch(ctx context.Context, topics []realtime.Topic, changed func(), down func(cause error, wait time.Duration)) error {
+// each loss of the connection. path is that of the live events, with a query where one is wanted.
+func (c *Client) Watch(ctx context.Context, path string, topics []realtime.Topic, changed func(), down func(cause error, wait time.Duration)) error {
 	if c.Local() {
 		return ErrNotRunning
 	}
@@ -23,7 +23,7 @@ func (c *Client) Watch(ctx context.Context, topics []realtime.Topic, changed fun
 		header.Set("Authorization", "Bearer "+c.token)
 	}
 	stream := &realtime.Client{
-		URL: c.base + "/v1/events", HTTP: &http.Client{Transport: c.http.Transport}, Header: header,
+		URL: c.base + path, HTTP: &http.Client{Transport: c.http.Transport}, Header: header,
 		OnGap: func(realtime.Gap) { changed() }, OnDown: down,
 	}
 	return stream.Watch(ctx, topics, func(realtime.Notification) { changed() })
