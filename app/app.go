@@ -104,12 +104,10 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 
 // serve is the command of that name.
 func serve(ctx context.Context, build Build, flags cli.ServeFlags, log io.Writer) error {
-	if flags.DB != "" && flags.DataDir == "" {
-		db, err := resolve(flags.DB)
-		if err != nil {
+	if flags.DB != "" {
+		if _, err := resolve(flags.DB); err != nil {
 			return err
 		}
-		flags.DataDir = DataDirOf(db)
 	}
 	config, dataDir, err := configure(flags.DataDir, flags.Config)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -21,24 +22,58 @@ import (
 // DefaultDataDir is the data folder, in the current folder, that is used when none is named.
 const DefaultDataDir = "posthorn-data"
 
+// The environment's names for what --data-dir, --db and --server name. urfave/cli is not told of them: each of the flags goes before all of
+// these, and it would not say which of the two a value came from.
+const (
+	envDataDir = "POSTHORN_DATA_DIR"
+	envDB      = "POSTHORN_DB"
+	envURL     = "POSTHORN_URL"
+)
+
 func dataDirFlag() cli.Flag {
-	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER`", EnvVars: []string{"POSTHORN_DATA_DIR"}, Value: DefaultDataDir}
+	return &cli.PathFlag{Name: "data-dir", Usage: "the data `FOLDER` [$" + envDataDir + "]", DefaultText: DefaultDataDir}
 }
 
 func dbFlag() cli.Flag {
-	return &cli.PathFlag{Name: "db", Usage: "the SQLite `FILE` of another program, to work beside it; its data folder is FILE.posthorn unless --data-dir names one",
-		EnvVars: []string{"POSTHORN_DB"}}
+	return &cli.PathFlag{Name: "db", Usage: "the SQLite `FILE` of another program, to work beside it; its data folder is FILE.posthorn unless --data-dir names one [$" + envDB + "]"}
 }
 
-// dataDir is the data folder that the flags name.
-func (d Deps) dataDir(c *cli.Context) string {
-	if db := c.Path("db"); db != "" && (!c.IsSet("data-dir") || c.Path("data-dir") == "") {
+// place is where a Posthorn keeps its data.
+type place struct {
+	dataDir string // "" where nothing names it: it is the default one
+	db      string // the database of another program that it lies beside, or ""
+}
+
+// place is what the flags name, else what the environment does. One flag is enough to leave the environment out: a folder from there
+// would not be that of the database which the flag names, nor a database that of the folder.
+func (d Deps) place(c *cli.Context) place {
+	at := place{c.Path("data-dir"), c.Path("db")}
+	if at == (place{}) {
+		at = place{d.Getenv(envDataDir), d.Getenv(envDB)}
+	}
+	if at.db != "" && at.dataDir == "" {
+		db := at.db
 		if resolved, err := filepath.EvalSymlinks(db); err == nil {
 			db = resolved
 		}
-		return d.DataDirOf(db)
+		at.dataDir = d.DataDirOf(db)
 	}
-	return c.Path("data-dir")
+	return at
+}
+
+// dataDir is the data folder that is meant.
+func (d Deps) dataDir(c *cli.Context) string { return cmp.Or(d.place(c).dataDir, DefaultDataDir) }
+
+// server is the address of the Posthorn elsewhere that is meant; "" is one on this machine, which a flag names before the environment.
+func (d Deps) server(c *cli.Context) (string, error) {
+	address, here := c.String("server"), c.Path("data-dir") != "" || c.Path("db") != ""
+	switch {
+	case address != "" && here:
+		return "", misuse("leave --server out, or --data-dir and --db", "a Posthorn elsewhere and a folder of this machine are named at once")
+	case address == "" && !here:
+		address = d.Getenv(envURL)
+	}
+	return address, nil
 }
 
 func jsonFlag() cli.Flag {
@@ -58,7 +93,7 @@ func clientFlags(own ...cli.Flag) []cli.Flag {
 // serverFlags are those of a command about the whole of a Posthorn, which no tenant has a part of. The server's address is --server, and
 // --url too unless the command has a --url of its own.
 func serverFlags(own ...cli.Flag) []cli.Flag {
-	server := &cli.StringFlag{Name: "server", Usage: "speak to the Posthorn at this `ADDRESS`, with the API token in POSTHORN_TOKEN", EnvVars: []string{"POSTHORN_URL"}}
+	server := &cli.StringFlag{Name: "server", Usage: "speak to the Posthorn at this `ADDRESS`, with the API token in POSTHORN_TOKEN [$" + envURL + "]"}
 	if !slices.ContainsFunc(own, func(flag cli.Flag) bool { return slices.Contains(flag.Names(), "url") }) {
 		server.Aliases = []string{"url"}
 	}
@@ -101,7 +136,11 @@ func (d Deps) withClient(c *cli.Context, access access, run func(context.Context
 }
 
 func (d Deps) connect(c *cli.Context, access access) (*client.Client, error) {
-	if address := c.String("server"); address != "" {
+	address, err := d.server(c)
+	if err != nil {
+		return nil, err
+	}
+	if address != "" {
 		token, err := d.token(c)
 		if err != nil {
 			return nil, err
@@ -117,7 +156,7 @@ func (d Deps) connect(c *cli.Context, access access) (*client.Client, error) {
 		return nil, &Failure{Code: ExitFailed, Sentence: "there is no data folder " + dataDir,
 			Advice: "name it with --data-dir or POSTHORN_DATA_DIR; `posthorn serve` makes one"}
 	}
-	return d.reach(c.Context, dataDir, c.Path("db"), c.Path("config"))
+	return d.reach(c.Context, dataDir, d.place(c).db, c.Path("config"))
 }
 
 // token is the API token for a server elsewhere. There is no flag for the token itself, since every user of a machine sees its

@@ -64,11 +64,12 @@ func (d Deps) guestOptions(c *cli.Context) (guest.Options, error) {
 	if _, err := arguments(c, 0, 0); err != nil {
 		return guest.Options{}, err
 	}
-	if c.Path("db") == "" {
+	db := d.place(c).db
+	if db == "" {
 		return guest.Options{}, misuse(c.Command.UsageText+" --db app.db", "--db must name the database")
 	}
 	steps, err := outbox.Steps()
-	return guest.Options{DB: c.Path("db"), Schema: d.BesideSchema, Version: outbox.SchemaVersion, Steps: steps, WAL: c.Bool("wal"),
+	return guest.Options{DB: db, Schema: d.BesideSchema, Version: outbox.SchemaVersion, Steps: steps, WAL: c.Bool("wal"),
 		Backups: filepath.Join(d.dataDir(c), "backups")}, err
 }
 
@@ -127,7 +128,7 @@ func (d Deps) install(c *cli.Context) (err error) {
 	if out.json {
 		return out.encode(result)
 	}
-	out.printf("%s  version %d of the outbox\nbackup     %s\nnext       posthorn serve --db %s\n", out.paint.green("installed"), plan.To, clean(result.Backup), clean(c.Path("db")))
+	out.printf("%s  version %d of the outbox\nbackup     %s\nnext       posthorn serve --db %s\n", out.paint.green("installed"), plan.To, clean(result.Backup), clean(options.DB))
 	return nil
 }
 

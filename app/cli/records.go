@@ -63,7 +63,7 @@ JSON Schema, who may see which field, how long retries go on.`,
 			out := deps.terminal(c)
 			// Opening the database brings in what is declared, so that a program beside can stage before anybody serves.
 			brought := false
-			if db := c.Path("db"); db != "" && !reloaded {
+			if db := deps.place(c).db; db != "" && !reloaded {
 				if posthorn, err := deps.reach(c.Context, deps.dataDir(c), db, ""); err == nil {
 					brought = posthorn.Close() == nil
 				}
@@ -74,7 +74,7 @@ JSON Schema, who may see which field, how long retries go on.`,
 			out.printf("%s  %s  %s\n", out.paint.green("declared"), clean(given[0]), clean(file))
 			if reloaded {
 				out.printf("The running process has read it.\n")
-			} else if c.Path("db") != "" && !brought {
+			} else if deps.place(c).db != "" && !brought {
 				out.printf("It can be staged from the next start of posthorn serve on.\n")
 			}
 			return nil

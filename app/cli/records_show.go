@@ -18,13 +18,13 @@ func recordsShowCommand(deps Deps) *cli.Command {
 		Description: `Where only one kind has such an id, the id alone does:
 
     posthorn records show recover-dead-letters`,
-		Flags: []cli.Flag{dataDirFlag(), jsonFlag()},
+		Flags: []cli.Flag{dataDirFlag(), dbFlag(), jsonFlag()},
 		Action: func(c *cli.Context) error {
 			given, err := arguments(c, 1, 1)
 			if err != nil {
 				return err
 			}
-			set, err := loadRecords(c.Path("data-dir"))
+			set, err := loadRecords(deps.dataDir(c))
 			if err != nil {
 				return err
 			}

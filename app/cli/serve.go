@@ -29,13 +29,12 @@ A second signal ends it at once, and even then nothing is lost.`,
 			if _, err := arguments(c, 0, 0); err != nil {
 				return err
 			}
+			at := deps.place(c)
 			flags := ServeFlags{
-				DB: c.Path("db"), AcceptLostTail: c.Bool("accept-lost-tail"),
+				DataDir: at.dataDir, // where nothing names it, the configuration file may
+				DB:      at.db, AcceptLostTail: c.Bool("accept-lost-tail"),
 				Listen: c.String("listen"), InsecureListen: c.Bool("insecure-listen"), Config: c.Path("config"), ReadyFile: c.Path("ready-file"),
 				LogLevel: c.String("log-level"), LogJSON: c.Bool("log-json"),
-			}
-			if c.IsSet("data-dir") {
-				flags.DataDir = c.Path("data-dir") // else the configuration file may name it
 			}
 			return deps.Serve(c.Context, flags)
 		},

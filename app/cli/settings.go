@@ -29,7 +29,11 @@ folder yet, the built-in ones are shown.`,
 		Action: func(c *cli.Context) error {
 			given := c.Args().Slice()
 			show := func(answer json.RawMessage) error { return deps.showSettings(c, answer, given) }
-			if _, err := os.Stat(c.Path("data-dir")); err != nil && c.String("server") == "" && c.Path("db") == "" {
+			address, err := deps.server(c)
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(deps.dataDir(c)); err != nil && address == "" && deps.place(c).db == "" {
 				answer, err := builtInSettings()
 				if err != nil {
 					return err

@@ -20,7 +20,7 @@ func versionCommand(deps Deps) *cli.Command {
 		Usage: "Print the version, or what this program reads",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "readers", Usage: "print the types and schema versions that this program reads with the records of the data folder, for rollback-check", DisableDefaultText: true},
-			dataDirFlag(), jsonFlag(),
+			dataDirFlag(), dbFlag(), jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if _, err := arguments(c, 0, 0); err != nil {
@@ -42,7 +42,7 @@ func versionCommand(deps Deps) *cli.Command {
 }
 
 func (d Deps) showReaders(c *cli.Context, out *terminal) error {
-	reads, err := d.Readers(c.Path("data-dir"))
+	reads, err := d.Readers(d.dataDir(c))
 	if err != nil {
 		return err
 	}
