@@ -77,7 +77,7 @@ func (a *appliance) turnDestination(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&why) // without a body there is no reason
 		a.destinations[i]["state"], a.destinations[i]["hold"] = "paused", strings.TrimSuffix("paused by token:laptop: "+why.Reason, ": ")
 	case "test":
-		answer(w, 200, map[string]any{"destination": r.PathValue("name"), "delivered": false, "failure_class": "unreachable", "error": "connection refused", "duration": 0.002})
+		answer(w, 200, map[string]any{"destination": r.PathValue("name"), "delivered": false, "failure_class": "unreachable", "error": "connection refused", "duration_seconds": 0.002})
 		return
 	case "rotate-secret":
 		answer(w, 200, map[string]any{"name": r.PathValue("name"), "secret": "whsec_bmV3IHNlY3JldCBvZiB0aGUgc2hvcCwgMzIgYnl0ZXM="})

@@ -13,9 +13,9 @@ func (a *appliance) listConnections(w http.ResponseWriter, _ *http.Request) {
 	answer(w, 200, map[string]any{"total": 2, "closed": map[string]int{"client": 41, "life-span": 3}, "refused": map[string]int{}, "freshness": map[string]string{"mode": "immediate"},
 		"connections": []map[string]any{
 			{"id": "c1", "user": "main/token:laptop", "role": "admin", "by": "session", "topics": []string{"backlog"}, "remote": "127.0.0.1:40112",
-				"since": time.Now().Add(-20 * time.Minute), "lag": 0, "queued": 0, "delivered": 812, "coalesced": 0},
+				"since": time.Now().Add(-20 * time.Minute), "lag_seconds": 0, "queued": 0, "delivered": 812, "coalesced": 0},
 			{"id": "c2", "user": "main/token:kiosk", "role": "viewer", "by": "token", "topics": []string{"backlog", "lending/desk", "messages/a", "messages/b"}, "remote": "10.1.4.77:51034",
-				"since": time.Now().Add(-3 * time.Hour), "lag": 7.2, "queued": 3, "delivered": 90210, "coalesced": 1204},
+				"since": time.Now().Add(-3 * time.Hour), "lag_seconds": 7.2, "queued": 3, "delivered": 90210, "coalesced": 1204},
 		}})
 }
 

@@ -11,12 +11,12 @@ func (a *appliance) fill() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	a.total = map[string]any{"pending": 1284, "held": 37, "processing": 11, "failed": 6, "oldest_pending_age": 754.2, "attempts": 48210,
-		"dispatched": 48007, "duration_p50": 0.0418, "duration_p99": 1.92, "success_rate": 0.9871}
+	a.total = map[string]any{"pending": 1284, "held": 37, "processing": 11, "failed": 6, "oldest_pending_age_seconds": 754.2, "attempts": 48210,
+		"dispatched": 48007, "duration_p50_seconds": 0.0418, "duration_p99_seconds": 1.92, "success_rate": 0.9871}
 	a.lanes = []map[string]any{
-		{"handler": "archive", "slots": 4, "busy": 1, "pending": 3, "failed": 0, "oldest_pending_age": 0.4, "attempts": 20110, "dispatched": 20110, "duration_p50": 0.0031, "duration_p99": 0.012, "success_rate": 1},
-		{"handler": "billing", "hold": "paused by user:ana: month's end", "slots": 8, "busy": 0, "pending": 37, "held": 37, "held_bytes": 181970, "failed": 0, "oldest_pending_age": 754.2, "attempts": 8100, "dispatched": 8100, "duration_p50": 0.11, "duration_p99": 0.42},
-		{"handler": "shop", "slots": 16, "busy": 10, "width": 16, "rate": 50, "pending": 1244, "failed": 6, "oldest_pending_age": 92.5, "attempts": 20000, "dispatched": 19797, "duration_p50": 0.0418, "duration_p99": 1.92, "success_rate": 0.9712},
+		{"handler": "archive", "slots": 4, "busy": 1, "pending": 3, "failed": 0, "oldest_pending_age_seconds": 0.4, "attempts": 20110, "dispatched": 20110, "duration_p50_seconds": 0.0031, "duration_p99_seconds": 0.012, "success_rate": 1},
+		{"handler": "billing", "hold": "paused by user:ana: month's end", "slots": 8, "busy": 0, "pending": 37, "held": 37, "held_bytes": 181970, "failed": 0, "oldest_pending_age_seconds": 754.2, "attempts": 8100, "dispatched": 8100, "duration_p50_seconds": 0.11, "duration_p99_seconds": 0.42},
+		{"handler": "shop", "slots": 16, "busy": 10, "width": 16, "rate": 50, "pending": 1244, "failed": 6, "oldest_pending_age_seconds": 92.5, "attempts": 20000, "dispatched": 19797, "duration_p50_seconds": 0.0418, "duration_p99_seconds": 1.92, "success_rate": 0.9712},
 	}
 	hook := func(name, url, state, hold string, types ...string) map[string]any {
 		d := map[string]any{"name": name, "kind": "webhook", "url": url, "types": types, "concurrency": 16, "timeout": "15s", "order": "block", "state": state,
@@ -59,7 +59,7 @@ func newMessage(id, kind, state string, at time.Time) *fakeMessage {
 			"next_attempt_at": nil, "blocked": nil, "held": nil, "resend_of": nil, "last_error": nil, "failure_class": nil, "suppressed": nil, "completed_at": nil}
 		failed := func(attempt int, after time.Duration, class string, status any, charged bool, text string, excerpt any) map[string]any {
 			return map[string]any{"attempt": attempt, "fence": 40000 + attempt, "charged": charged, "class": class, "status": status, "error": text, "excerpt": excerpt,
-				"started_at": at.Add(after), "duration": 0.3184}
+				"started_at": at.Add(after), "duration_seconds": 0.3184}
 		}
 		refused := failed(1, 40*time.Millisecond, "unreachable", nil, false, "connection refused", nil)
 		wrong := failed(2, 5*time.Second, "failed", 503, true, "target answered 503 Service Unavailable", "{\"error\":\"the database is being moved\",\"retry\":true}")

@@ -26,9 +26,9 @@ type Alert struct {
 	Title     string             `json:"title"`
 	Handler   outbox.HandlerName `json:"handler,omitempty" doc:"whose lane it is; left out for what concerns the whole store"`
 	State     State              `json:"state" enum:"raised,cleared"`
-	Value     float64            `json:"value" doc:"the latest, in the unit; a duration in seconds"`
+	Value     float64            `json:"value" doc:"the latest, in the unit"`
 	Threshold float64            `json:"threshold"`
-	Unit      records.Unit       `json:"unit" enum:"duration,bytes,count,ratio,per-second"`
+	Unit      string             `json:"unit" enum:"seconds,bytes,count,ratio,per-second"`
 	RaisedAt  time.Time          `json:"raised_at"`
 	ClearedAt *time.Time         `json:"cleared_at,omitempty"`
 	UseCases  []string           `json:"use_cases" doc:"whose delivery target it watches"`
@@ -45,6 +45,14 @@ const Type = "posthorn-alert"
 func (a Alert) message(id outbox.MessageID) (outbox.Message, error) {
 	payload, err := json.Marshal(a)
 	return outbox.Message{ID: id, Type: Type, SchemaVersion: 1, Tenant: a.Tenant, ContentType: "application/json", Payload: payload, OccurredAt: a.changed()}, err
+}
+
+// unitOf is the unit of an alert's value: a number of its setting's.
+func unitOf(unit records.Unit) string {
+	if unit == records.Duration {
+		return "seconds"
+	}
+	return string(unit)
 }
 
 func (a Alert) changed() time.Time {

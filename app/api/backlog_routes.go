@@ -13,18 +13,18 @@ import (
 	"github.com/posthorn/posthorn/outbox"
 )
 
-// Indicators are the figures by which a backlog is watched (P30). Durations and ages are in seconds.
+// Indicators are the figures by which a backlog is watched (P30).
 type Indicators struct {
 	Pending          int64    `json:"pending" doc:"what waits to be delivered, held deliveries included"`
 	Held             int64    `json:"held" doc:"how much of it belongs to a lane that does not flow"`
 	Processing       int64    `json:"processing"`
 	Failed           int64    `json:"failed" doc:"dead letters now"`
-	OldestPendingAge *float64 `json:"oldest_pending_age" doc:"seconds that the oldest pending delivery has been due; null: none is pending"`
+	OldestPendingAge *float64 `json:"oldest_pending_age_seconds" doc:"how long the oldest pending delivery has been due; null: none is pending"`
 	Attempts         int64    `json:"attempts" doc:"since the start of the process"`
 	Dispatched       int64    `json:"dispatched" doc:"since the start of the process"`
 	Stale            int64    `json:"stale" doc:"settlings that came after their lease was lost, since the start of the process"`
-	DurationP50      *float64 `json:"duration_p50" doc:"of the latest attempts; null: there was none"`
-	DurationP99      *float64 `json:"duration_p99"`
+	DurationP50      *float64 `json:"duration_p50_seconds" doc:"of the latest attempts; null: there was none"`
+	DurationP99      *float64 `json:"duration_p99_seconds"`
 	SuccessRate      *float64 `json:"success_rate" doc:"delivered ÷ ended attempts of the last five minutes; null: none ended"`
 	SuccessRate1h    *float64 `json:"success_rate_1h"`
 }

@@ -20,7 +20,7 @@ type Connections interface {
 	Revoke(g realtime.Grant, reason string) int
 }
 
-// connection is one live stream. Durations are in seconds.
+// connection is one live stream.
 type connection struct {
 	ID        string           `json:"id"`
 	User      string           `json:"user" doc:"tenant and actor: main/token:kiosk"`
@@ -30,7 +30,7 @@ type connection struct {
 	Remote    string           `json:"remote" doc:"the peer's address, as the server sees it"`
 	Since     time.Time        `json:"since"`
 	ExpiresAt *time.Time       `json:"expires_at"`
-	Lag       float64          `json:"lag" doc:"how long the client has not taken what was written to it"`
+	Lag       float64          `json:"lag_seconds" doc:"how long the client has not taken what was written to it"`
 	Queued    int              `json:"queued" doc:"how many of its topics have something to tell"`
 	Delivered uint64           `json:"delivered"`
 	Coalesced uint64           `json:"coalesced" doc:"notifications that a newer one of their topic made superfluous"`

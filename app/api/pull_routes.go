@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/base64"
-	"math"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -67,19 +66,18 @@ func (s *server) pullRoutes() {
 		method: http.MethodGet, path: "/v1/pull/{handler}", tag: "pull", summary: "Ask for the deliveries of a pull destination",
 		description: "Each is the caller's under a lease, and counts as an attempt. The answer comes as soon as there is one, or when the wait is over. " +
 			"Deliveries with one ordering key come one at a time, in the order of their commits. A restart of Posthorn ends every lease. It needs an operator.",
-		query: []parameter{{"max", "how many at the most, 1 to the setting pull-batch; 10 when left out"}, {"wait", "seconds to wait for the first, 1 to the setting pull-wait; 10 when left out"}},
+		query: []parameter{{"max", "how many at the most, 1 to the setting pull-batch; 10 when left out"}, {"wait", "how long to wait for the first, 1s to the setting pull-wait; 10s when left out"}},
 	}, func(x *exchange, _ nothing) (reply, error) {
 		most, err := x.number("max")
 		if err != nil {
 			return reply{}, err
 		}
-		seconds, err := x.number("wait")
-		if err != nil {
-			return reply{}, err
-		}
 		wait := pullWait
 		if x.query.Has("wait") {
-			wait = time.Duration(min(int64(seconds), math.MaxInt64/int64(time.Second))) * time.Second
+			if wait, err = time.ParseDuration(x.query.Get("wait")); err != nil {
+				return reply{}, mediator.Violations{{Path: "wait", Message: "must be a duration, such as 10s"}}.
+					Refusal("invalid-pull", "Deliveries cannot be asked for like this.", "Leave max and wait out for the defaults.")
+			}
 		}
 		if !x.query.Has("max") {
 			most = pullMax
@@ -102,7 +100,7 @@ func (s *server) pullRoutes() {
 		settlement := destinations.Settlement{Delivery: id, Fence: outbox.Fence(in.Fence), Result: destinations.Result(in.Outcome), Error: in.Error}
 		if in.RetryAfter != "" {
 			if settlement.After, err = time.ParseDuration(in.RetryAfter); err != nil {
-				return reply{}, mediator.Violations{{Path: "/retry_after", Message: "must be a duration such as 30s"}}.
+				return reply{}, mediator.Violations{{Path: "/retry_after", Message: "must be a duration, such as 30s"}}.
 					Refusal("invalid-settlement", "The delivery cannot be settled like this.", "")
 			}
 		}

@@ -51,7 +51,7 @@ func TestPullOverHTTP(t *testing.T) {
 		if len(payloads) == 0 {
 			break
 		}
-		a := b.send(t, as, "GET", "/v1/pull/till?wait=1", "")
+		a := b.send(t, as, "GET", "/v1/pull/till?wait=1s", "")
 		var page struct {
 			Deliveries []struct {
 				ID, Fence int64
@@ -98,14 +98,14 @@ func TestPullOverHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		token, method, path, body, want string
 	}{
-		{b.tokens[access.Viewer], "GET", "/v1/pull/till?wait=1", "", "forbidden"},
+		{b.tokens[access.Viewer], "GET", "/v1/pull/till?wait=1s", "", "forbidden"},
 		{b.tokens[access.Viewer], "POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`, "forbidden"},
-		{b.far, "GET", "/v1/pull/till?wait=1", "", "unknown-destination"},
+		{b.far, "GET", "/v1/pull/till?wait=1s", "", "unknown-destination"},
 		{b.far, "POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`, "unknown-destination"},
-		{as, "GET", "/v1/pull/till?wait=1&tenant=far", "", "unknown-parameter"},
+		{as, "GET", "/v1/pull/till?wait=1s&tenant=far", "", "unknown-parameter"},
 		{as, "GET", "/v1/pull/till?max=0", "", "bad-max"},
 		{as, "GET", "/v1/pull/till?max=999", "", "invalid-pull"},
-		{as, "GET", "/v1/pull/till?wait=999999999", "", "invalid-pull"},
+		{as, "GET", "/v1/pull/till?wait=999999999s", "", "invalid-pull"},
 		{as, "POST", "/v1/pull/till/x", `{"fence":1,"outcome":"delivered"}`, "bad-id"},
 		{as, "POST", "/v1/pull/till/1", `{"outcome":"delivered"}`, "missing-field"},
 		{as, "POST", "/v1/pull/till/1", `{"fence":1,"outcome":"failed","retry_after":"soon"}`, "invalid-settlement"},

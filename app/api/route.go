@@ -129,7 +129,7 @@ func (s *server) describe() *huma.OpenAPI {
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Posthorn", Version: version,
-			Description: "Durable and live delivery. Every refusal is application/problem+json with a stable code; lists are read by cursor; times are RFC 3339."},
+			Description: "Durable and live delivery. Every refusal is application/problem+json with a stable code; lists are read by cursor; times are RFC 3339; a duration is text with its unit where it is set (15s), and a number with _seconds in its name where it is told."},
 		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}},
 		Security:   []map[string][]string{{"token": {}}},
 	}

@@ -27,7 +27,7 @@ var variable = []struct {
 	{regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`), `"TIME"`},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`"whsec_[^"]+"`), `"SECRET"`}, {regexp.MustCompile(`"ph_[^"]+"`), `"TEXT"`}, {regexp.MustCompile(`tok_[0-9a-f]+`), "TOKEN"},
-	{regexp.MustCompile(`"oldest_pending_age": [0-9.e-]+`), `"oldest_pending_age": AGE`},
+	{regexp.MustCompile(`"oldest_pending_age_seconds": [0-9.e-]+`), `"oldest_pending_age_seconds": AGE`},
 }
 
 // TestWireShapes holds what others build on: names, order and form of every answer.
@@ -53,7 +53,7 @@ func TestWireShapes(t *testing.T) {
 		{"POST", "/v1/destinations/shop/rotate-secret", `{"overlap":"1h"}`},
 		{"DELETE", "/v1/destinations/shop", ""},
 		{"POST", "/v1/destinations", `{"name":"till","kind":"pull","types":["order-*"],"timeout":"1m"}`},
-		{"GET", "/v1/pull/till?max=5&wait=1", ""},
+		{"GET", "/v1/pull/till?max=5&wait=1s", ""},
 		{"POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`},
 		{"POST", "/v1/tokens", `{"role":"viewer","name":"eye"}`},
 		{"DELETE", "/v1/tokens/eye", ""},

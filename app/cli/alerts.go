@@ -77,7 +77,7 @@ func showAlerts(out *terminal, answer json.RawMessage) error {
 // measured writes a value in its unit.
 func measured(value float64, unit string) string {
 	switch unit {
-	case "duration":
+	case "seconds":
 		return span(time.Duration(value * float64(time.Second)))
 	case "ratio":
 		return strconv.FormatFloat(value*100, 'f', 1, 64) + " %"

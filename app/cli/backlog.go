@@ -17,10 +17,10 @@ type indicators struct {
 	Pending          int64    `json:"pending"`
 	Held             int64    `json:"held"`
 	Failed           int64    `json:"failed"`
-	OldestPendingAge *float64 `json:"oldest_pending_age"`
+	OldestPendingAge *float64 `json:"oldest_pending_age_seconds"`
 	Attempts         int64    `json:"attempts"`
-	DurationP50      *float64 `json:"duration_p50"`
-	DurationP99      *float64 `json:"duration_p99"`
+	DurationP50      *float64 `json:"duration_p50_seconds"`
+	DurationP99      *float64 `json:"duration_p99_seconds"`
 	SuccessRate      *float64 `json:"success_rate"`
 	Breaker          struct {
 		State     string     `json:"state"`

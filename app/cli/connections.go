@@ -70,7 +70,7 @@ func showConnections(out *terminal, answer json.RawMessage) error {
 			ID, User, Role, By, Remote string
 			Topics                     []string
 			Since                      time.Time
-			Lag                        float64
+			Lag                        float64 `json:"lag_seconds"`
 			Queued                     int
 			Delivered, Coalesced       uint64
 		}

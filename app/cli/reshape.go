@@ -103,7 +103,7 @@ type trial struct {
 	Class       string   `json:"failure_class"`
 	Error       string   `json:"error"`
 	Excerpt     string   `json:"excerpt"`
-	Duration    *float64 `json:"duration"`
+	Duration    *float64 `json:"duration_seconds"`
 }
 
 func destinationsTestCommand(deps Deps) *cli.Command {

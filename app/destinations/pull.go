@@ -36,7 +36,7 @@ func (a ask) Validate() error {
 		v.Add("/max", fmt.Sprintf("must be 1 to %d", most))
 	}
 	if most := a.service.config.Defaults.PullWait; a.wait < time.Second || a.wait > most {
-		v.Add("/wait", fmt.Sprintf("must be 1 to %d seconds", int(most.Seconds())))
+		v.Add("/wait", fmt.Sprintf("must be 1s to %s", most))
 	}
 	return v.Refusal("invalid-pull", "Deliveries cannot be asked for like this.", "Leave max and wait out for the defaults.")
 }
@@ -105,7 +105,7 @@ func (c settling) Validate() error {
 		}
 	case ResultFailed, ResultThrottled, ResultReleased:
 		if c.After < 0 || c.After > maxAfter {
-			v.Add("/retry_after", "must be a duration such as 30s")
+			v.Add("/retry_after", "must be a duration, such as 30s")
 		}
 	default:
 		v.Add("/outcome", "must be delivered, failed, throttled, rejected, released or extended")

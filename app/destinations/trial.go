@@ -27,7 +27,7 @@ type Trial struct {
 	Error       string             `json:"error,omitempty"`
 	Status      int                `json:"status,omitempty" doc:"The HTTP status of a refusal."`
 	Excerpt     string             `json:"excerpt,omitempty" doc:"The beginning of what the target answered."`
-	Duration    float64            `json:"duration" doc:"Seconds."`
+	Duration    float64            `json:"duration_seconds" doc:"How long it took."`
 	Freshness   mediator.Freshness `json:"freshness"`
 }
 

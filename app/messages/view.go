@@ -74,7 +74,7 @@ type Attempt struct {
 	Error     string       `json:"error"`
 	Excerpt   *string      `json:"excerpt" doc:"the beginning of what the target answered; null where the payload is masked, since targets repeat what they got"`
 	StartedAt time.Time    `json:"started_at"`
-	Duration  float64      `json:"duration" doc:"seconds"`
+	Duration  float64      `json:"duration_seconds" doc:"how long it took"`
 }
 
 // Replay is an operator's return of a dead letter to pending.

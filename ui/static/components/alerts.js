@@ -10,7 +10,7 @@ import { Time } from "./time.js";
 
 const read = async (signal) => shapes.alerts(await get("/v1/alerts", { signal }));
 
-const measured = (value, unit) => (unit === "duration" ? span(value * 1000) : unit === "ratio" ? share(value) : count(value));
+const measured = (value, unit) => (unit === "seconds" ? span(value * 1000) : unit === "ratio" ? share(value) : count(value));
 
 // Alerts says what is wrong now, each with what to do. Nothing is shown while nothing is wrong.
 export function Alerts() {

@@ -33,7 +33,7 @@ export function Reshape({ destination: d, changed }) {
     </div>
     <${ProblemBox} problem=${test.problem} />
     ${trial && (trial.delivered
-      ? html`<${Told}>It took the test message in ${span(trial.duration)}.<//>`
+      ? html`<${Told}>It took the test message in ${span(trial.duration_seconds * 1000)}.<//>`
       : html`<${ProblemBox} problem=${{ detail: `It did not take the test message (${trial.failure_class}): ${trial.error}`, hint: trial.excerpt ? `It answered: ${trial.excerpt}` : "Nothing was stored, and nothing is tried again." }} />`)}
     </div>
     ${changing && html`<${ChangeDestination} destination=${d} onClose=${closed} />`}

@@ -10,11 +10,11 @@ function indicators(i) {
     held: i.held ?? 0,
     processing: i.processing ?? 0,
     deadLetters: i.failed ?? 0,
-    oldest: ms(i.oldest_pending_age),
+    oldest: ms(i.oldest_pending_age_seconds),
     attempts: i.attempts ?? 0,
     dispatched: i.dispatched ?? 0,
-    p50: ms(i.duration_p50 ?? i.duration),
-    p99: ms(i.duration_p99),
+    p50: ms(i.duration_p50_seconds),
+    p99: ms(i.duration_p99_seconds),
     success: i.success_rate ?? null,
     successHour: i.success_rate_1h ?? null,
   };
@@ -39,7 +39,7 @@ const delivery = (d) => ({
   id: String(d.id),
   next: time(d.next_attempt_at),
   completed: time(d.completed_at),
-  attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: ms(a.duration) })),
+  attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: ms(a.duration_seconds) })),
 });
 
 export const message = (m) => ({
@@ -67,7 +67,7 @@ export const desk = (d) => ({ onLoan: d.on_loan ?? 0, overdue: d.overdue ?? 0, l
 
 export const connections = (answer) => ({
   ...answer,
-  connections: answer.connections.map((c) => ({ ...c, hears: heardBy(c), since: time(c.since), lag: ms(c.lag) })),
+  connections: answer.connections.map((c) => ({ ...c, hears: heardBy(c), since: time(c.since), lag: ms(c.lag_seconds) })),
 });
 
 export const backfill = (b) => ({ ...b, from: time(b.from), to: time(b.to), started: time(b.started_at), finished: time(b.finished_at), progress: b.progress ?? 0, added: b.added ?? 0 });
