@@ -3,8 +3,10 @@ package destinations
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/posthorn/posthorn/app/integrations/egress"
+	"github.com/posthorn/posthorn/app/integrations/webhook"
 	"github.com/posthorn/posthorn/app/mediator"
 )
 
@@ -37,6 +39,13 @@ func unusable(hold string) error {
 func unsigned(kind Kind) error {
 	return &mediator.Refusal{Kind: mediator.Conflict, Code: "destination-unsigned",
 		Sentence: fmt.Sprintf("Deliveries to a destination of the kind %s are not signed, so that it has no secret.", kind)}
+}
+
+func tooManySecrets(name string, next time.Time) error {
+	return &mediator.Refusal{Kind: mediator.Conflict, Code: "too-many-secrets",
+		Sentence: fmt.Sprintf("%d secrets sign for %s already, and the next of the old ones ends at %s.", webhook.MaxSecrets, name, next.UTC().Format(time.RFC3339)),
+		Hint: "Wait for that, or end all of the old ones at once: posthorn destinations rotate-secret " + name +
+			" --overlap 0s. What is delivered before the receiver knows the new secret is then refused by it."}
 }
 
 func busyTrying() error {

@@ -1,13 +1,16 @@
 package destinations
 
 import (
+	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/integrations/webhook"
+	"github.com/posthorn/posthorn/app/mediator"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -50,12 +53,27 @@ func TestARotatedSecretSignsBesideTheOldOne(t *testing.T) {
 	b.stop()
 	b = st.boot(t, nil)
 	deliver(2)
-	for range webhook.MaxSecrets + 2 {
+	for range webhook.MaxSecrets - 2 {
 		if _, err := b.RotateSecret(as(t, admin), "shop", &hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	deliver(webhook.MaxSecrets)
+	rows := b.count(t, `SELECT count(*) FROM posthorn_audit`)
+	_, err = b.RotateSecret(as(t, admin), "shop", &hour)
+	refused := new(mediator.Refusal)
+	if !errors.As(err, &refused) || refused.Code != "too-many-secrets" || refused.Kind != mediator.Conflict || !strings.Contains(refused.Hint, "--overlap 0s") {
+		t.Fatalf("one secret more than can sign: %v", err)
+	}
+	if end := regexp.MustCompile(`ends at (\S+Z)\.`).FindStringSubmatch(refused.Sentence); end == nil {
+		t.Errorf("it does not say when there is room: %s", refused.Sentence)
+	} else if at, err := time.Parse(time.RFC3339, end[1]); err != nil || time.Until(at) > time.Hour || time.Until(at) < 50*time.Minute {
+		t.Errorf("there is said to be room at %s", end[1])
+	}
+	if n := b.count(t, `SELECT count(*) FROM posthorn_audit`); n != rows {
+		t.Errorf("the refusal left %d rows in the audit", n-rows)
+	}
+	deliver(webhook.MaxSecrets) // none was dropped
 	none := time.Duration(0)
 	if _, err := b.RotateSecret(as(t, admin), "shop", &none); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ func (r rotate) Validate() error {
 func (rotate) Authorize(by access.Principal) error { return by.Require(access.Admin) }
 
 // RotateSecret gives a webhook a new signing secret, which the answer holds this once. What it was signed by goes on signing beside it for
-// the overlap, nil being the setting's, so that the receiver can change over when it likes.
+// the overlap, nil being the setting's, so that the receiver can change over when it likes. No secret ends before its time, unless a shorter
+// overlap says so: where webhook.MaxSecrets sign already, it is refused.
 func (s *Service) RotateSecret(ctx context.Context, destination string, overlap *time.Duration) (Created, error) {
 	if overlap == nil {
 		overlap = &s.config.Defaults.SecretOverlap
@@ -46,14 +47,20 @@ func (s *Service) RotateSecret(ctx context.Context, destination string, overlap 
 			return "", err
 		}
 		secrets := []webhook.Secret{secret}
-		until := now.Add(*overlap)
+		until, next := now.Add(*overlap), time.Time{}
 		for _, o := range old {
+			if o.NotAfter.After(now) && (next.IsZero() || o.NotAfter.Before(next)) {
+				next = o.NotAfter
+			}
 			if o.NotAfter.IsZero() || o.NotAfter.After(until) {
 				o.NotAfter = until
 			}
-			if o.NotAfter.After(now) && len(secrets) < webhook.MaxSecrets {
+			if o.NotAfter.After(now) {
 				secrets = append(secrets, o)
 			}
+		}
+		if len(secrets) > webhook.MaxSecrets {
+			return "", tooManySecrets(d.Name, next)
 		}
 		detail := fmt.Sprintf("the old secret signs for %s more", *overlap)
 		return detail, d.seal(s.config.Key, secrets...)
