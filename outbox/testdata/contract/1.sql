@@ -45,7 +45,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS outbox_routes_one_handler ON outbox_routes(kin
 -- Lanes that hold their deliveries: pending and visible, never dropped. A handler without a row flows.
 CREATE TABLE IF NOT EXISTS outbox_lanes (
   handler TEXT PRIMARY KEY,
-  held_at INTEGER NOT NULL,
+  held_at INTEGER NOT NULL CHECK (held_at BETWEEN 0 AND 253402300799999999),
   reason  TEXT NOT NULL   -- paused, disabled, gone …, in words for a person
 ) STRICT, WITHOUT ROWID;
 
@@ -105,7 +105,8 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   CONSTRAINT charged_is_part_of_attempt CHECK (attempt >= charged AND charged >= 0 AND waited >= 0),
   -- Far above what occurs, and far below what the next claim could not count or write as a time.
   CONSTRAINT numbers_are_bounded CHECK (attempt < 1000000000 AND waited < 253402300800000000 AND created_at BETWEEN 0 AND 253402300799999999
-    AND coalesce(next_attempt_at, lease_expires_at, completed_at) BETWEEN 0 AND 253402300799999999),
+    AND coalesce(next_attempt_at, lease_expires_at, completed_at) BETWEEN 0 AND 253402300799999999
+    AND coalesce(unreachable_at, 0) BETWEEN 0 AND 253402300799999999),
   CONSTRAINT only_ordered_deliveries_block CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
 ) STRICT;
 
@@ -131,7 +132,8 @@ CREATE TABLE IF NOT EXISTS outbox_attempts (
   error      TEXT    NOT NULL,
   excerpt    TEXT,             -- the beginning of what the target answered
   started_at INTEGER NOT NULL,
-  duration   INTEGER NOT NULL  -- microseconds
+  duration   INTEGER NOT NULL, -- microseconds
+  CONSTRAINT numbers_are_bounded CHECK (started_at BETWEEN 0 AND 253402300799999999 AND duration BETWEEN 0 AND 3153600000000000) -- a century
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS outbox_attempts_delivery ON outbox_attempts(delivery);
@@ -145,7 +147,7 @@ CREATE TABLE IF NOT EXISTS outbox_replays (
   handler     TEXT    NOT NULL,
   actor       TEXT    NOT NULL,
   reason      TEXT    NOT NULL,
-  replayed_at INTEGER NOT NULL,
+  replayed_at INTEGER NOT NULL CHECK (replayed_at BETWEEN 0 AND 253402300799999999),
   failure     TEXT    NOT NULL   -- the failure that this replay answers: class and error
 ) STRICT;
 
@@ -159,6 +161,7 @@ CREATE TABLE IF NOT EXISTS outbox_inbox (
   message    TEXT    NOT NULL,
   handled_at INTEGER NOT NULL,
   purged_at  INTEGER,            -- when the message was removed; the row goes a retry horizon later
+  CONSTRAINT numbers_are_bounded CHECK (handled_at BETWEEN 0 AND 253402300799999999 AND coalesce(purged_at, 0) BETWEEN 0 AND 253402300799999999),
   PRIMARY KEY (handler, tenant, message)
 ) STRICT, WITHOUT ROWID;
 
@@ -174,7 +177,9 @@ CREATE TABLE IF NOT EXISTS outbox_backfills (
   last_seq      INTEGER NOT NULL,  -- the last message that it looks at
   added         INTEGER NOT NULL DEFAULT 0,
   started_at    INTEGER NOT NULL,
-  finished_at   INTEGER            -- NULL while it goes on
+  finished_at   INTEGER,           -- NULL while it goes on
+  CONSTRAINT numbers_are_bounded CHECK (coalesce(occurred_from, 0) BETWEEN 0 AND 253402300799999999 AND coalesce(occurred_to, 0) BETWEEN 0 AND 253402300799999999
+    AND started_at BETWEEN 0 AND 253402300799999999 AND coalesce(finished_at, 0) BETWEEN 0 AND 253402300799999999)
 ) STRICT, WITHOUT ROWID;
 
 -- Refusals. They stand before the insert, because INSERT OR REPLACE and INSERT OR IGNORE pass by every other constraint.
