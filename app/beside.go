@@ -10,12 +10,16 @@ import (
 	"strings"
 
 	"github.com/posthorn/posthorn/app/guest"
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
 
 // besideName is the file of a data folder that names the database which the folder lies beside.
 const besideName = "beside"
+
+// maxBeside bounds it: no path is as long.
+const maxBeside = 64 << 10
 
 // errFolder: a data folder and a database do not belong together.
 var errFolder = errors.New("the data folder belongs elsewhere")
@@ -100,7 +104,7 @@ func resolve(path string) (string, error) {
 }
 
 func readBeside(dataDir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dataDir, besideName))
+	text, err := regular.Read(filepath.Join(dataDir, besideName), maxBeside)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -17,6 +16,7 @@ import (
 	"github.com/posthorn/posthorn/app/inbound"
 	"github.com/posthorn/posthorn/app/integrations/egress"
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -103,18 +103,20 @@ func (e *ConfigError) Hint() string { return e.Advice }
 
 // ReadConfig reads a configuration file. A path that was not asked for by name may be missing.
 func ReadConfig(path string, asked bool) (Config, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && !asked {
+	text, err := regular.Read(path, maxConfig)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !asked:
 		return Config{}, nil
-	} else if err != nil {
-		return Config{}, &ConfigError{File: path, Text: "it cannot be read: " + err.Error(), Advice: "name it with --config, or leave --config out"}
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
-	if err != nil {
-		return Config{}, &ConfigError{File: path, Text: "it cannot be read: " + err.Error()}
+	case errors.Is(err, regular.ErrTooLong):
+		return Config{}, errLongConfig(path)
+	case err != nil:
+		return Config{}, &ConfigError{File: path, Text: "it cannot be read: " + err.Error(), Advice: "put a file there, name another with --config, or do without one"}
 	}
 	return parseConfig(path, text)
+}
+
+func errLongConfig(path string) error {
+	return &ConfigError{File: path, Text: fmt.Sprintf("it has more than %d KiB", maxConfig>>10)}
 }
 
 const configKeys = "the keys are listen, insecure_listen, tls, hosts, proxies, data_dir, egress, files, alerts, settings, lending, notices, inbound, log"
@@ -124,7 +126,7 @@ func parseConfig(path string, text []byte) (Config, error) {
 	var config Config
 	switch {
 	case len(text) > maxConfig:
-		return config, &ConfigError{File: path, Text: fmt.Sprintf("it has more than %d KiB", maxConfig>>10)}
+		return config, errLongConfig(path)
 	case !utf8.Valid(text):
 		return config, &ConfigError{File: path, Text: "it is not UTF-8 text", Advice: "save it as UTF-8"}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/posthorn/posthorn/app/cli"
 	"github.com/posthorn/posthorn/app/destinations"
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -61,6 +62,7 @@ var exits = []struct {
 	{outbox.ErrStoreIO, cli.ExitStorage, "look at the disk and the folder's owner, then start again"},
 	{outbox.ErrStoreBusy, cli.ExitStorage, "another program holds a transaction open in the database; end it and start again"},
 	{destinations.ErrNoKey, cli.ExitFailed, "the database has sealed secrets: restore posthorn.key beside it from where the database comes from"},
+	{regular.ErrNotRegular, cli.ExitFailed, "put a file there, or move away what is in its place"},
 	{destinations.ErrBadKey, cli.ExitFailed, "restore posthorn.key from a backup"},
 }
 

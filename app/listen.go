@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // maxRequests bounds the connections of the network that are no live streams, for which the setting live-connections has places of their own; who comes
@@ -67,12 +69,27 @@ func listenTCP(address string, files *TLSFiles, streams int) (net.Listener, erro
 	if files == nil {
 		return listener, nil
 	}
-	pair, err := tls.LoadX509KeyPair(files.Certificate, files.Key)
+	pair, err := files.pair()
 	if err != nil {
 		_ = listener.Close()
 		return nil, fmt.Errorf("read TLS certificate: %w", err)
 	}
 	return tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}), nil
+}
+
+// maxPEM bounds a certificate chain or a key.
+const maxPEM = 1 << 20
+
+func (f *TLSFiles) pair() (tls.Certificate, error) {
+	chain, err := regular.Read(f.Certificate, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := regular.Read(f.Key, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(chain, key)
 }
 
 // urlOf is an address under which a listener can be reached from this machine.

@@ -106,7 +106,7 @@ CREATE TABLE IF NOT EXISTS outbox_deliveries (
   -- Far above what occurs, and far below what the next claim could not count or write as a time.
   CONSTRAINT numbers_are_bounded CHECK (attempt < 1000000000 AND waited < 253402300800000000 AND created_at BETWEEN 0 AND 253402300799999999
     AND coalesce(next_attempt_at, lease_expires_at, completed_at) BETWEEN 0 AND 253402300799999999
-    AND coalesce(unreachable_at, 0) BETWEEN 0 AND 253402300799999999),
+    AND coalesce(unreachable_at, 0) BETWEEN -253402300799999999 AND 253402300799999999), -- it is moved with a clock that was set
   CONSTRAINT only_ordered_deliveries_block CHECK (blocks IS NULL OR (blocks = 1 AND ordering_key IS NOT NULL))
 ) STRICT;
 

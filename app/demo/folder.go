@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/posthorn/posthorn/app/records"
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // orderPlaced is the event of the README's quick start, declared as its reader would declare one.
@@ -79,8 +80,11 @@ func (f folder) prepare() (memory, error) {
 	return remembered, nil
 }
 
+// maxSmall bounds the files that hold the demo's own state and its API token.
+const maxSmall = 1 << 20
+
 func (f folder) recall() (memory, error) {
-	text, err := os.ReadFile(f.path(memoryFile))
+	text, err := regular.Read(f.path(memoryFile), maxSmall)
 	if err != nil {
 		return memory{}, fmt.Errorf("read demo state: %w", err)
 	}

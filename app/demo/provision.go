@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/posthorn/posthorn/app/cli/client"
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // provision sees to it that the appliance has the demo's API token and destination, and returns a client with that token. It does
@@ -29,7 +29,7 @@ func provision(ctx context.Context, folder folder, said ready, r *receiver) (*cl
 
 // withToken returns a client with the token of the token file, which it makes anew when it is not accepted.
 func withToken(ctx context.Context, folder folder, said ready, local *client.Client) (*client.Client, error) {
-	if text, err := os.ReadFile(folder.token()); err == nil {
+	if text, err := regular.Read(folder.token(), maxSmall); err == nil {
 		api, err := client.Remote(said.URL, strings.TrimSpace(string(text)))
 		if err != nil {
 			return nil, err

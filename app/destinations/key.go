@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 var (
@@ -29,9 +31,12 @@ type Key struct{ aead cipher.AEAD }
 // sealVersion stands before everything sealed, so that another cipher can follow one day.
 const sealVersion = 1
 
+// maxKeyFile bounds a file that holds 64 digits.
+const maxKeyFile = 4 << 10
+
 // LoadKey reads a key file.
 func LoadKey(path string) (*Key, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s", ErrNoKey, path)
 	} else if err != nil {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path"
 	"regexp"
 	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -54,11 +54,14 @@ func (s Source) Check(name string) error {
 	return nil
 }
 
+// maxSecretFile bounds a file that holds one secret.
+const maxSecretFile = 64 << 10
+
 // open reads the secret and returns who verifies by it.
 func (s Source) open(name string) (*standardwebhooks.Webhook, error) {
 	secret := s.Secret
 	if s.SecretFile != "" {
-		text, err := os.ReadFile(s.SecretFile)
+		text, err := regular.Read(s.SecretFile, maxSecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("read secret of inbound source %s: %w", name, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // file is a database file on the disk, known by its inode.
@@ -54,8 +56,8 @@ func findFile(path string, create bool) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find database: %w", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("find database: %s is not a regular file", path)
+	if err := regular.Judge(path, info); err != nil {
+		return nil, fmt.Errorf("find database: %w", err)
 	}
 	return &file{path: path, info: info, fresh: create && info.Size() == 0}, nil
 }

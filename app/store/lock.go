@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox/mutant"
 )
 
@@ -52,6 +53,9 @@ func TakeLock(ctx context.Context, path string, wait time.Duration) (*Lock, erro
 	path, err := LockPath(path)
 	if err != nil {
 		return nil, err
+	}
+	if err := regular.Check(path); err != nil { // opening a pipe would wait for somebody
+		return nil, fmt.Errorf("take lock: %w", err)
 	}
 	deadline := time.Now().Add(wait)
 	for {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox"
 	"github.com/posthorn/posthorn/outbox/mutant"
 )
@@ -54,9 +55,12 @@ type mark struct {
 	logger *slog.Logger
 }
 
+// maxMark bounds a file that holds one line.
+const maxMark = 4 << 10
+
 // readMark reads a mark; 0 when there is none, or none that can be believed, as after a power cut.
 func readMark(path string) (commit int64, err error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, maxMark)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -72,7 +76,7 @@ func readMark(path string) (commit int64, err error) {
 
 // openMark opens a mark for writing. commit is how far the database is.
 func openMark(path string, commit int64, logger *slog.Logger) (*mark, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := regular.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open mark: %w", err)
 	}
@@ -117,6 +121,9 @@ func (opt *Options) findMark() (marked int64, lost *LostTail, err error) {
 	}
 	path, err := resolve(opt.Path)
 	if err != nil {
+		return 0, nil, fmt.Errorf("find database: %w", err)
+	}
+	if err := regular.Check(path); err != nil {
 		return 0, nil, fmt.Errorf("find database: %w", err)
 	}
 	if marked, err = readMark(path + markSuffix); err != nil {

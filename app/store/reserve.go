@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // ErrDiskLow is why nothing new is taken in: the disk is nearly full, and what it has left is for what was accepted before.
@@ -96,7 +98,7 @@ func (r *Reserve) Look() error {
 	}
 	r.size = min(r.config.Size, all/reserveShare)
 	held := int64(0)
-	if info, err := os.Stat(r.config.Path); err == nil {
+	if info, err := os.Stat(r.config.Path); err == nil && info.Mode().IsRegular() {
 		held = info.Size()
 	}
 	switch full := free < r.size; {
@@ -129,7 +131,7 @@ func (r *Reserve) open(free int64) {
 
 // fill takes the room.
 func (r *Reserve) fill() error {
-	file, err := os.OpenFile(r.config.Path, os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := regular.Open(r.config.Path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep room on the disk: %w", err)
 	}

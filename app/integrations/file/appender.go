@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/posthorn/posthorn/app/regular"
 )
 
 // errNotAFile is returned for a device, a pipe or a folder at the place of the file.
@@ -74,6 +76,9 @@ func (a *appender) open() error {
 		err = errNotAFile
 	}
 	if err == nil {
+		err = regular.Alone(file)
+	}
+	if err == nil {
 		// The file's name has to be on the disk as much as its lines.
 		err = syncFolders(root, folder)
 	}
@@ -109,7 +114,7 @@ func (a *appender) current() bool {
 		return false
 	}
 	there, err := os.Stat(filepath.Join(a.place.folder, a.place.name))
-	return err == nil && os.SameFile(opened, there)
+	return err == nil && os.SameFile(opened, there) && regular.Alone(a.file) == nil
 }
 
 // torn reports whether the file ends within a line: cut by a crash, a full disk, or somebody else.

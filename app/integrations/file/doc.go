@@ -20,7 +20,8 @@
 // # Where files may be
 //
 // A destination names a path, and tenants write destinations, so a path must lie inside a folder that the operator allows (files:
-// {allow: [...]} in posthorn.yaml). Links that lead out of that folder are not followed. An allowed folder is never made, since an absent
+// {allow: [...]} in posthorn.yaml). Links that lead out of that folder are not followed, and a file that has
+// another name, a hard link, is not written to. An allowed folder is never made, since an absent
 // one may be a medium that is not mounted; folders below it are. Only .jsonl, .ndjson, .json, .log and .txt files are written, so
 // that no path reaches a database.
 //

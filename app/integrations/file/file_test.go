@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox"
 	"go.uber.org/goleak"
 )
@@ -388,4 +389,37 @@ func TestCheckPath(t *testing.T) {
 	if err := CheckPath(Config{Path: "x.log", Allow: []string{"relative"}}); !errors.Is(err, ErrInvalidPath) {
 		t.Errorf("a relative folder: %v", err)
 	}
+}
+
+// TestAFileWithAnotherNameIsNotWritten: what is appended under a name in an allowed folder would stand in the other file too, posthorn.yaml for one.
+func TestAFileWithAnotherNameIsNotWritten(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	config, path := filepath.Join(t.TempDir(), "posthorn.yaml"), filepath.Join(folder, "events.jsonl")
+	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(config, path); err != nil {
+		t.Skip("no hard links here: ", err)
+	}
+	f := register(t, folder, path)
+	refused := func() {
+		t.Helper()
+		failure := new(outbox.Failure)
+		if err := f.Deliver(t.Context(), orderPlaced("m1", "{}")); !errors.As(err, &failure) || failure.Class != outbox.Failed || !errors.Is(err, regular.ErrLinked) {
+			t.Errorf("delivered to a file with two names: %v", err)
+		}
+	}
+	refused()
+	if text, err := os.ReadFile(config); err != nil || string(text) != "listen: 127.0.0.1:0\n" {
+		t.Errorf("the other file holds %q, %v", text, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, f, orderPlaced("m2", "{}"))
+	if err := os.Link(path, filepath.Join(folder, "other.jsonl")); err != nil { // while it is open
+		t.Fatal(err)
+	}
+	refused()
 }

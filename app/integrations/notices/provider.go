@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/integrations/egress"
+	"github.com/posthorn/posthorn/app/regular"
 	"github.com/posthorn/posthorn/outbox"
 )
 
@@ -127,9 +128,12 @@ func judge(status int) error {
 func (p *Provider) append(body []byte) error {
 	p.file.Lock()
 	defer p.file.Unlock()
-	file, err := os.OpenFile(p.config.File, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	file, err := regular.Open(p.config.File, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err == nil {
-		err = errors.Join(writeLine(file, body), file.Close())
+		if err = regular.Alone(file); err == nil {
+			err = writeLine(file, body)
+		}
+		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
 		return &outbox.Failure{Class: outbox.Unreachable, Err: errors.New("the file of notices cannot be written")}
