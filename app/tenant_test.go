@@ -49,6 +49,7 @@ var scopedLines = map[string]string{
 	"messages list":              "",
 	"messages resend":            "m --reason x",
 	"messages show":              "m",
+	"pull":                       "till --once -- true",
 	"replay":                     "--all --reason x",
 	"rollback-check":             "--to readers.json",
 	"send":                       "parcel-sent {}",
@@ -134,7 +135,7 @@ func TestEachCommandActsForTheTenantItIsGiven(t *testing.T) {
 			mu.Lock()
 			wrong, requests = nil, 0
 			mu.Unlock()
-			code, out := run(name, line+" --tenant branch --server "+server.URL)
+			code, out := run(name, "--tenant branch --server "+server.URL+" "+line)
 			mu.Lock()
 			if requests == 0 || len(wrong) > 0 {
 				t.Errorf("posthorn %s made %d requests (exit %d), of which: %s\n%s", name, requests, code, strings.Join(wrong, "; "), out)

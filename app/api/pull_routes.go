@@ -66,7 +66,7 @@ func (s *server) pullRoutes() {
 		method: http.MethodGet, path: "/v1/pull/{handler}", tag: "pull", summary: "Ask for the deliveries of a pull destination",
 		description: "Each is the caller's under a lease, and counts as an attempt. The answer comes as soon as there is one, or when the wait is over. " +
 			"Deliveries with one ordering key come one at a time, in the order of their commits. A restart of Posthorn ends every lease. It needs an operator.",
-		query: []parameter{{"max", "how many at the most, 1 to the setting pull-batch; 10 when left out"}, {"wait", "how long to wait for the first, 1s to the setting pull-wait; 10s when left out"}},
+		query: []parameter{{"max", "how many at the most, 1 to the setting pull-batch; 10 when left out"}, {"wait", "how long to wait for the first, 1s to the setting pull-wait; 10s when left out"}, tenantParameter},
 	}, func(x *exchange, _ nothing) (reply, error) {
 		most, err := x.number("max")
 		if err != nil {
@@ -92,6 +92,7 @@ func (s *server) pullRoutes() {
 	add[settlementBody, settled](s, operation{
 		method: http.MethodPost, path: "/v1/pull/{handler}/{id}", tag: "pull", summary: "Say how a pulled delivery went",
 		description: "The answer comes when the outcome is on the disk. A delivery that is not held under this fence any more is refused with stale-fence, and nothing is changed. It needs an operator.",
+		query:       []parameter{tenantParameter},
 	}, func(x *exchange, in settlementBody) (reply, error) {
 		id, err := x.deliveryID()
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/posthorn/posthorn/outbox"
 )
 
-// pullWaits is how many seconds one request waits for a delivery: well within the server's own bound and the client's patience.
-const pullWaits = "20"
+// pullWaits is how long one request waits for a delivery: well within the server's own bound and the client's patience.
+const pullWaits = "20s"
 
 func pullCommand(deps Deps) *cli.Command {
 	return &cli.Command{
@@ -119,7 +119,7 @@ func (p *puller) loop(ctx context.Context) error {
 func (p *puller) pull(ctx context.Context) ([]pulled, error) {
 	query := url.Values{"max": {"1"}, "wait": {pullWaits}}
 	if p.once {
-		query.Set("wait", "1")
+		query.Set("wait", "1s")
 	}
 	var page struct {
 		Deliveries []pulled `json:"deliveries"`
