@@ -38,13 +38,13 @@ func (a *Appliance) openFaces(context.Context, *records.Set) error {
 	}
 	judge := emits.Judge{Records: a.Records, DataDir: a.options.DataDir}
 	a.handler, err = api.New(api.Deps{
-		Mediator: a.mediator, Documents: a.documents(judge), Messages: messages.New(a.mediator, judge),
+		Mediator: a.mediator, Documents: a.documents(judge), Messages: messages.New(a.mediator, judge, a.destinations.Lease),
 		Deliveries: deliveries.New(a.mediator, a.dispatcher),
 		Lending:    a.lending, Inbound: a.inbound,
 		Alerts: a.alerts, Notifier: a.notifier, AlertDestination: a.options.Config.Alerts.Destination,
 		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, URL: func() string { return *a.url.Load() }, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
 		Writer: a.store.Writer, Intake: a.reserve.Low, Live: a.hub, Bound: live.NewRefreshes(func() int { return a.Records().Int("live-refreshes") }).Bound, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
-		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub, live.Authorizer{Lending: a.lending != nil, Address: live.AddressBehind(a.options.Config.proxies)})}, {Pattern: "GET /metrics", Handler: a.metrics.Handler()},
+		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub, live.Authorizer{Lending: a.lending != nil, Address: live.AddressBehind(a.options.Config.proxies)})}, {Pattern: "GET /metrics", Handler: a.metrics.Handler(api.Refuse)},
 			{Pattern: "/", Handler: console, Public: true}},
 	})
 	if err != nil {

@@ -110,6 +110,7 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 		t.Run(test.id, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(123 * time.Nanosecond) // no clock shows whole microseconds
 				w := &world{}
 				watch := w.watch(t, nil)
 				w.set(test.breach)
@@ -124,6 +125,12 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 				}
 				if test.runbook != "" && !slices.Contains(raised[0].Runbooks, test.runbook) {
 					t.Errorf("runbooks %v, want %s", raised[0].Runbooks, test.runbook)
+				}
+				if at := raised[0].RaisedAt; at.Nanosecond()%1000 != 0 {
+					t.Errorf("raised at %s: times are to the microsecond", at)
+				}
+				if unit := raised[0].Unit; unit == "duration" {
+					t.Errorf("the value is a number of %s, which is no unit", unit)
 				}
 				if len(raised[0].UseCases) == 0 {
 					t.Error("the alert names no use case")

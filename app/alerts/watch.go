@@ -175,7 +175,7 @@ func (w *Watch) step(one *watched, rule Rule, handler outbox.HandlerName, value 
 		if now.Sub(one.breached) < raiseAfter {
 			return nil
 		}
-		one.raised = &Alert{ID: rule.Setting.ID, Title: rule.Setting.Title, Handler: handler, State: Raised, Unit: unitOf(rule.Setting.Unit), RaisedAt: now.UTC(),
+		one.raised = &Alert{ID: rule.Setting.ID, Title: rule.Setting.Title, Handler: handler, State: Raised, Unit: unitOf(rule.Setting.Unit), RaisedAt: now.UTC().Truncate(time.Microsecond),
 			Value: value, Threshold: rule.Threshold, UseCases: rule.UseCases, Runbooks: rule.Runbooks, Tenant: outbox.MainTenant}
 		if handler != "" {
 			one.raised.Tenant = w.config.Tenant(handler)
@@ -200,7 +200,7 @@ func (w *Watch) step(one *watched, rule Rule, handler outbox.HandlerName, value 
 
 func (o *watched) clear(now time.Time) Alert {
 	cleared := *o.raised
-	at := now.UTC()
+	at := now.UTC().Truncate(time.Microsecond)
 	cleared.State, cleared.ClearedAt = Cleared, &at
 	o.raised, o.calm = nil, time.Time{}
 	return cleared

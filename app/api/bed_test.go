@@ -98,7 +98,7 @@ func newBed(t *testing.T, change func(*api.Deps), more ...func(*store.Store, *ap
 		Defaults: destinations.Defaults{WebhookConcurrency: 16, FileConcurrency: 1, Timeout: 15 * time.Second, RetryAfterCap: time.Hour,
 			PullConcurrency: 256, PullBatch: 100, PullWait: 30 * time.Second, PullCap: time.Hour}})
 	t.Cleanup(service.Close)
-	b := &bed{store: db, tokens: map[access.Role]string{}, deps: api.Deps{Mediator: m, Documents: documents.New(m, judge), Messages: messages.New(m, judge), Deliveries: deliveries.New(m, dispatcher),
+	b := &bed{store: db, tokens: map[access.Role]string{}, deps: api.Deps{Mediator: m, Documents: documents.New(m, judge), Messages: messages.New(m, judge, service.Lease), Deliveries: deliveries.New(m, dispatcher),
 		Destinations: service, Tokens: access.NewTokens(db.Writer, db.Read), Records: current, Dispatcher: dispatcher, Writer: db.Writer, Version: "test"}}
 	err = db.Writer.Do(t.Context(), func(ctx context.Context, tx *outbox.Tx) error {
 		return outbox.DeclareTypes(ctx, tx, []outbox.TypeVersion{{Type: "order-placed", SchemaVersion: 1}})

@@ -74,6 +74,12 @@ var statuses = map[mediator.Kind]int{
 	mediator.Invalid: http.StatusUnprocessableEntity, mediator.Forbidden: http.StatusForbidden,
 }
 
+// Refuse answers an error for a route that others serve, as the API's own do.
+func Refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	problem, _ := problemOf(err)
+	problem.write(w)
+}
+
 // problemOf is the one place where errors become answers. A false second result says that the error is none that a caller can be told of.
 func problemOf(err error) (*Problem, bool) {
 	p, expected := sorted(err)

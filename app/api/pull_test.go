@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,8 +55,9 @@ func TestPullOverHTTP(t *testing.T) {
 		a := b.send(t, as, "GET", "/v1/pull/till?wait=1s", "")
 		var page struct {
 			Deliveries []struct {
-				ID, Fence int64
-				Message   struct {
+				ID, Fence      int64
+				LeaseExpiresAt string `json:"lease_expires_at"`
+				Message        struct {
 					ID            string
 					Payload       *string
 					PayloadBase64 *string `json:"payload_base64"`
@@ -71,6 +73,13 @@ func TestPullOverHTTP(t *testing.T) {
 				got = []byte(*d.Message.Payload)
 			} else if got, err = base64.StdEncoding.DecodeString(*d.Message.PayloadBase64); err != nil {
 				t.Error(err)
+			}
+			lease := regexp.MustCompile(`"id":` + strconv.FormatInt(d.ID, 10) + `,"handler":"till","state":"processing".*?"lease_owner":"token:the-operator","lease_expires_at":"([^"]+)"`)
+			for _, list := range []string{"/v1/messages/" + d.Message.ID, "/v1/messages"} {
+				shown := lease.FindStringSubmatch(b.get(t, list).body)
+				if shown == nil || shown[1] != d.LeaseExpiresAt {
+					t.Errorf("%s does not show that the consumer holds %d until %s: %v", list, d.ID, d.LeaseExpiresAt, shown)
+				}
 			}
 			want, there := payloads[d.Message.ID]
 			if !there || string(got) != string(want) {
@@ -102,7 +111,7 @@ func TestPullOverHTTP(t *testing.T) {
 		{b.tokens[access.Viewer], "POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`, "forbidden"},
 		{b.far, "GET", "/v1/pull/till?wait=1s", "", "unknown-destination"},
 		{b.far, "POST", "/v1/pull/till/1", `{"fence":1,"outcome":"delivered"}`, "unknown-destination"},
-		{as, "GET", "/v1/pull/till?wait=1s&tenant=far", "", "unknown-parameter"},
+		{as, "GET", "/v1/pull/till?wait=1s&tenant=far", "", "forbidden"},
 		{as, "GET", "/v1/pull/till?max=0", "", "bad-max"},
 		{as, "GET", "/v1/pull/till?max=999", "", "invalid-pull"},
 		{as, "GET", "/v1/pull/till?wait=999999999s", "", "invalid-pull"},

@@ -76,7 +76,7 @@ func TestClassifiedPayloads(t *testing.T) {
 	}
 	b := newBed(t, func(d *api.Deps) {
 		d.Records = func() *records.Set { return set }
-		d.Messages = messages.New(d.Mediator, emits.Judge{Records: d.Records})
+		d.Messages = messages.New(d.Mediator, emits.Judge{Records: d.Records}, d.Destinations.Lease)
 	})
 	const private, card = "Ada Lovelace", "4111 1111"
 	staged := `{"type":"order-placed","id":"m-1","payload":{"order": 1.0, "recipient":"` + private + `","card":"` + card + `"}}`

@@ -91,20 +91,42 @@ func (d Deps) confirm(c *cli.Context, question string) error {
 	return nil
 }
 
+// showDestination prints a destination, whose rate of 0 is none.
+func showDestination(out *terminal, answer json.RawMessage) error {
+	fields, err := fieldsOf(answer)
+	if err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	for i, field := range fields {
+		switch {
+		case field[0] == "rate" && field[1] == "0":
+			fields[i][1] = "no limit"
+		case field[0] == "rate":
+			fields[i][1] += " a second"
+		}
+	}
+	out.fields(fields)
+	return nil
+}
+
 // showFields prints an object field by field, in the order in which the server wrote them.
 func showFields(out *terminal, answer json.RawMessage) error {
 	fields, err := fieldsOf(answer)
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
+	out.fields(fields)
+	return nil
+}
+
+func (t *terminal) fields(fields [][2]string) {
 	width := 0
 	for _, field := range fields {
 		width = max(width, len(field[0]))
 	}
 	for _, field := range fields {
-		out.printf("%-*s  %s\n", width, clean(field[0]), clean(field[1]))
+		t.printf("%-*s  %s\n", width, clean(field[0]), clean(field[1]))
 	}
-	return nil
 }
 
 // fieldsOf lists the fields of an object as text, without those that are null or empty, and without the

@@ -195,7 +195,7 @@ func destinationsShowCommand(deps Deps) *cli.Command {
 		Flags:     clientFlags(),
 		Action: func(c *cli.Context) error {
 			return deps.ask(c, 1, func(given []string) (request, error) {
-				return request{http.MethodGet, scoped(c, destinationPath(given[0])), nil, showFields}, nil
+				return request{http.MethodGet, scoped(c, destinationPath(given[0])), nil, showDestination}, nil
 			})
 		},
 	}

@@ -40,6 +40,8 @@ type delivery struct {
 	Attempt       int         `json:"attempt"`
 	Charged       int         `json:"charged"`
 	NextAttemptAt *time.Time  `json:"next_attempt_at"`
+	LeaseOwner    string      `json:"lease_owner"`
+	LeaseExpires  *time.Time  `json:"lease_expires_at"`
 	Fence         int64       `json:"fence"`
 	LastError     string      `json:"last_error"`
 	FailureClass  string      `json:"failure_class"`
@@ -170,7 +172,11 @@ func showDelivery(out *terminal, d delivery) {
 		out.printf("  %s %s  after %s, %d charged: %s\n", out.paint.red("dead letter"), out.clock(*d.CompletedAt), plural(d.Attempt, "attempt"), d.Charged,
 			clean(d.FailureClass)+", "+firstLine(d.LastError))
 	case d.State == "processing":
-		out.printf("  attempt %-3d under way  fence %d\n", d.Attempt, d.Fence)
+		held := ""
+		if d.LeaseExpires != nil {
+			held = fmt.Sprintf("  held by %s until %s, %s", clean(d.LeaseOwner), out.clock(*d.LeaseExpires), out.until(*d.LeaseExpires))
+		}
+		out.printf("  attempt %-3d under way%s  fence %d\n", d.Attempt, held, d.Fence)
 	case d.Held:
 		out.printf("  held: its handler does not flow; posthorn backlog says why\n")
 	case d.Blocked:

@@ -42,7 +42,7 @@ posthorn destinations backfill gives it the past. A concurrency, rate or timeout
 				return misuse("posthorn destinations change "+given[0]+" --concurrency 4", "nothing to change is named")
 			}
 			return deps.withClient(c, existing, func(ctx context.Context, posthorn *client.Client) error {
-				return deps.exchange(ctx, c, posthorn, http.MethodPatch, scoped(c, destinationPath(given[0])), body, showFields)
+				return deps.exchange(ctx, c, posthorn, http.MethodPatch, scoped(c, destinationPath(given[0])), body, showDestination)
 			})
 		},
 	}

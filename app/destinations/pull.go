@@ -57,7 +57,19 @@ func (s *Service) Pull(ctx context.Context, destination string, most int, wait t
 	if err != nil {
 		return Pulled{}, err
 	}
-	return Pulled{Deliveries: queue.Take(ctx, most, wait), Hold: d.Hold}, nil
+	by, _ := access.From(ctx)
+	return Pulled{Deliveries: queue.Take(ctx, by.Actor, most, wait), Hold: d.Hold}, nil
+}
+
+// Lease tells which consumer holds a delivery of a pull destination under this fence, and until when; false: none does.
+func (s *Service) Lease(handler outbox.HandlerName, id outbox.DeliveryID, fence outbox.Fence) (who string, expires time.Time, held bool) {
+	s.mu.Lock()
+	queue := s.lanes[string(handler)].queue
+	s.mu.Unlock()
+	if queue == nil {
+		return "", time.Time{}, false
+	}
+	return queue.Lease(id, fence)
 }
 
 // Result is what a consumer says of a delivery.

@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/posthorn/posthorn/app/access"
 	"github.com/posthorn/posthorn/app/emits"
@@ -15,10 +16,16 @@ import (
 type Module struct {
 	mediator *mediator.Mediator
 	judge    emits.Judge
+	leases   Leases
 }
 
+// Leases tells who holds a delivery that a consumer has pulled, and until when; false: nobody does.
+type Leases func(handler outbox.HandlerName, id outbox.DeliveryID, fence outbox.Fence) (owner string, expires time.Time, held bool)
+
 // New returns the module.
-func New(m *mediator.Mediator, judge emits.Judge) *Module { return &Module{mediator: m, judge: judge} }
+func New(m *mediator.Mediator, judge emits.Judge, leases Leases) *Module {
+	return &Module{mediator: m, judge: judge, leases: leases}
+}
 
 // Posted answers a post.
 type Posted struct {

@@ -37,7 +37,9 @@ func (s *Module) Get(ctx context.Context, g Get) (Detail, error) {
 		if err != nil {
 			return Detail{}, missing(err)
 		}
-		return detailOf(m, s.version(m), by.Role.Allows(access.Operator)), nil
+		detail := detailOf(m, s.version(m), by.Role.Allows(access.Operator))
+		s.lease(detail.Deliveries)
+		return detail, nil
 	})
 }
 
@@ -179,6 +181,7 @@ func (s *Module) List(ctx context.Context, l List) (Page, error) {
 		page := Page{Messages: make([]Summary, len(found.Messages)), Freshness: mediator.Immediate}
 		for i, m := range found.Messages {
 			page.Messages[i] = summaryOf(m)
+			s.lease(page.Messages[i].Deliveries)
 		}
 		if found.Next != 0 {
 			next := paging.Cursor(l.list(), strconv.FormatInt(int64(found.Next), 10))

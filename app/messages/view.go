@@ -52,7 +52,8 @@ type Delivery struct {
 	NextAttemptAt  *time.Time         `json:"next_attempt_at"`
 	Blocked        *bool              `json:"blocked" doc:"pending: an earlier message of its ordering key is unfinished"`
 	Held           *bool              `json:"held" doc:"pending: its handler is paused, disabled or gone"`
-	LeaseExpiresAt *time.Time         `json:"lease_expires_at"`
+	LeaseOwner     *string            `json:"lease_owner" doc:"processing: the worker that holds it, or the consumer that has pulled it"`
+	LeaseExpiresAt *time.Time         `json:"lease_expires_at" doc:"processing: when it is due again unless it is settled by then"`
 	Fence          outbox.Fence       `json:"fence" doc:"the fencing token of the latest claim; 0 before the first"`
 	LastError      *string            `json:"last_error"`
 	FailureClass   *string            `json:"failure_class"`
@@ -100,6 +101,19 @@ func summaryOf(m outbox.MessageRecord) Summary {
 	return s
 }
 
+// lease shows of what a consumer has pulled the consumer's own lease, which is within that of the worker who handed it out.
+func (s *Module) lease(deliveries []Delivery) {
+	for i := range deliveries {
+		d := &deliveries[i]
+		if d.State != outbox.StateProcessing {
+			continue
+		}
+		if owner, expires, held := s.leases(d.Handler, d.ID, d.Fence); held {
+			d.LeaseOwner, d.LeaseExpiresAt = &owner, &expires
+		}
+	}
+}
+
 // detailOf shows a message. What its version classifies as closed is masked, unless all is true.
 func detailOf(m outbox.MessageRecord, version *records.Version, all bool) Detail {
 	d := Detail{Summary: summaryOf(m), PayloadBytes: len(m.Payload), Headers: m.Headers, Freshness: mediator.Immediate}
@@ -144,7 +158,7 @@ func deliveryOf(r outbox.DeliveryRecord) Delivery {
 	case outbox.Pending:
 		d.NextAttemptAt, d.Blocked, d.Held = &state.NextAttemptAt, &state.Blocked, &r.Held
 	case outbox.Processing:
-		d.LeaseExpiresAt = &state.ExpiresAt
+		d.LeaseOwner, d.LeaseExpiresAt = &state.Owner, &state.ExpiresAt
 	case outbox.Dispatched:
 		d.CompletedAt, d.Suppressed = &state.CompletedAt, &state.Suppressed
 	case outbox.DeadLetter:

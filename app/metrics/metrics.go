@@ -174,20 +174,20 @@ func (in *instruments) observe(ctx context.Context, o metric.Observer, config Co
 	return nil
 }
 
-// Handler answers a scrape. It asks for a viewer of the main tenant: the lanes of every tenant are in it.
-func (m *Metrics) Handler() http.Handler {
+// Handler answers a scrape. It asks for a viewer of the main tenant: the lanes of every tenant are in it. Others are answered by refuse.
+func (m *Metrics) Handler(refuse func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	// A store that cannot be read must not hide that it cannot.
 	publish := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		by, err := access.Require(r.Context(), access.Viewer)
-		switch {
-		case errors.Is(err, access.ErrUnauthenticated):
-			http.Error(w, "an API token is needed", http.StatusUnauthorized)
-		case err != nil || by.Tenant != outbox.MainTenant:
-			http.Error(w, "metrics are for viewers of the main tenant", http.StatusForbidden)
-		default:
-			publish.ServeHTTP(w, r)
+		if err == nil && by.Tenant != outbox.MainTenant {
+			err = fmt.Errorf("%w: metrics are of every tenant, and for the main one", access.ErrForbidden)
 		}
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		publish.ServeHTTP(w, r)
 	})
 }
 

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/api"
 	"github.com/posthorn/posthorn/app/metrics"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -50,7 +52,7 @@ func scrape(t *testing.T, m *metrics.Metrics, by *access.Principal) (int, string
 		r = r.WithContext(access.With(r.Context(), *by))
 	}
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, r)
+	m.Handler(api.Refuse).ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 
@@ -130,8 +132,13 @@ func TestMetricsAskForAViewerOfTheMainTenant(t *testing.T) {
 		by   *access.Principal
 		want int
 	}{{"nobody", nil, 401}, {"another tenant", &far, 403}, {"a viewer", &viewer, 200}} {
-		if code, _ := scrape(t, m, c.by); code != c.want {
+		code, text := scrape(t, m, c.by)
+		if code != c.want {
 			t.Errorf("%s: %d, want %d", c.name, code, c.want)
+		}
+		var problem api.Problem
+		if err := json.Unmarshal([]byte(text), &problem); code != 200 && (err != nil || problem.Status != code || problem.Code == "") {
+			t.Errorf("%s is answered by no problem: %s", c.name, text)
 		}
 	}
 }

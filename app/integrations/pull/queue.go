@@ -51,6 +51,7 @@ type Queue struct {
 
 // asker is a request that waits.
 type asker struct {
+	who  string
 	want int
 	got  []*held
 	woke chan struct{} // something was given to it
@@ -60,6 +61,7 @@ type asker struct {
 type held struct {
 	delivery outbox.Delivery
 	taken    bool // by a consumer
+	by       string
 	ended    bool
 	expires  time.Time // by the wall clock, as consumers see it
 	limit    time.Time // extensions end here; monotonic
@@ -158,7 +160,7 @@ func (q *Queue) offer(h *held) {
 func (q *Queue) give(h *held, a *asker) {
 	a.want--
 	a.got = append(a.got, h)
-	h.taken, h.expires = true, time.Now().Add(q.config.Lease).UTC().Truncate(time.Microsecond)
+	h.taken, h.by, h.expires = true, a.who, time.Now().Add(q.config.Lease).UTC().Truncate(time.Microsecond)
 	q.arm(h, q.config.Lease, &outbox.Failure{Class: outbox.Failed, Err: errUnsettled})
 	select {
 	case a.woke <- struct{}{}:

@@ -60,7 +60,7 @@ func class(err error) outbox.Class {
 // take asks in the background.
 func (b *bench) take(ctx context.Context, most int) chan []Handed {
 	got := make(chan []Handed, 1)
-	go func() { got <- b.Take(ctx, most, time.Minute) }()
+	go func() { got <- b.Take(ctx, "token:till", most, time.Minute) }()
 	synctest.Wait()
 	return got
 }

@@ -16,9 +16,9 @@ type Handed struct {
 }
 
 // Take waits for deliveries, up to as many as asked for, and returns once there are some or the wait is over. What a request that broke off
-// would have got goes to the next one.
-func (q *Queue) Take(ctx context.Context, most int, wait time.Duration) []Handed {
-	a := &asker{want: most, woke: make(chan struct{}, 1)}
+// would have got goes to the next one. who is how others are told of the consumer.
+func (q *Queue) Take(ctx context.Context, who string, most int, wait time.Duration) []Handed {
+	a := &asker{who: who, want: most, woke: make(chan struct{}, 1)}
 	q.mu.Lock()
 	for len(q.ready) > 0 && a.want > 0 {
 		h := q.ready[0]
@@ -113,6 +113,16 @@ func (q *Queue) Extend(id outbox.DeliveryID, fence outbox.Fence) (time.Time, err
 	h.expires = time.Now().Add(left).UTC().Truncate(time.Microsecond)
 	q.arm(h, left, &outbox.Failure{Class: outbox.Failed, Err: errUnsettled})
 	return h.expires, nil
+}
+
+// Lease tells which consumer holds a delivery under this fence, and until when; false: none does.
+func (q *Queue) Lease(id outbox.DeliveryID, fence outbox.Fence) (who string, expires time.Time, held bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if h := q.find(id, fence); h != nil {
+		return h.by, h.expires, true
+	}
+	return "", time.Time{}, false
 }
 
 // find returns the attempt that a consumer holds under this fence; nil: none does. The caller holds q.mu.

@@ -69,7 +69,8 @@ function Present({ delivery: d, message: m, lane }) {
         ${d.last_error && html`<p class="error">${d.last_error}</p>`}
         <p class="small faint">${after(d, m)}</p><//>`;
     case "processing":
-      return html`<${Step} icon="processing" state="processing" title=${`Attempt ${d.attempt}: under way`} />`;
+      return html`<${Step} icon="processing" state="processing" title=${`Attempt ${d.attempt}: under way`}>
+        ${d.lease_owner && html`<p class="small faint">held by <code>${d.lease_owner}</code> until <${Time} at=${d.lease} both /></p>`}<//>`;
     default:
       return html`<${Step} icon=${held ? "held" : "pending"} state=${held ? "held" : "pending"} title=${waiting(d, held, down, now)}>
         ${hold && html`<p class="error">${hold}</p>`}

@@ -39,6 +39,7 @@ const delivery = (d) => ({
   id: String(d.id),
   next: time(d.next_attempt_at),
   completed: time(d.completed_at),
+  lease: time(d.lease_expires_at),
   attempts: (d.attempts ?? []).map((a) => ({ ...a, started: time(a.started_at), took: ms(a.duration_seconds) })),
 });
 
