@@ -100,6 +100,29 @@ func TestRevokeWhileAnEventIsWritten(t *testing.T) {
 	}
 }
 
+// A hung stream of HTTP/2 that is revoked ends soon, too; the others of its TCP connection go on.
+func TestRevokeHungHTTP2Stream(t *testing.T) {
+	t.Parallel()
+	s := newHTTP2Site(t, Config{WriteTimeout: time.Hour})
+	s.srv.Client().Transport.(*http.Transport).HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+	s.open(t, "ann", "a")
+	healthy := s.open(t, "bob", "b")
+	version := int64(0)
+	eventually(t, "the stream hangs", func() bool {
+		version++
+		s.publish(t, big("a", version), note("b", version))
+		healthy.want("notification")
+		return s.hub.Stats().Lag > 100*time.Millisecond
+	})
+	s.hub.Revoke(Grant{User: "ann"}, "revoked")
+	eventually(t, "the hung stream is closed", func() bool { return s.hub.Stats().Closed["revoked"] == 1 })
+	s.publish(t, note("b", version+1))
+	healthy.want("notification")
+	if n := s.hub.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 func TestPermitAtDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Config{Permit: func(sub Subscriber, topic Topic) bool { return topic != "b" }})
