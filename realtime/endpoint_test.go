@@ -68,13 +68,14 @@ func TestEndpointAnswersBadInput(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
+		if res.StatusCode != tt.status {
+			t.Errorf("%s: status %d, want %d", tt.name, res.StatusCode, tt.status)
+			res.Body.Close()
+			continue
+		}
 		raw, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		bodies[tt.name] = string(raw)
-		if res.StatusCode != tt.status {
-			t.Errorf("%s: status %d, want %d: %s", tt.name, res.StatusCode, tt.status, raw)
-			continue
-		}
 		if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
 			t.Errorf("%s: content type %q", tt.name, got)
 		}
@@ -157,6 +158,19 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
+// refused reads the problem of a request that got no stream: one would never end.
+func refused(t *testing.T, res *http.Response) (p problem) {
+	t.Helper()
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		t.Fatal("a stream was served")
+	}
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+		t.Errorf("read a refusal: %v", err)
+	}
+	return p
+}
+
 func TestConnectionBounds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Config{MaxConnections: 3, MaxPerUser: 2})
@@ -168,9 +182,7 @@ func TestConnectionBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p problem
-	_ = json.NewDecoder(res.Body).Decode(&p)
-	res.Body.Close()
+	p := refused(t, res)
 	wait, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 	if res.StatusCode != 429 || p.Code != "connections-exhausted-user" || wait < 5 || wait > 16 {
 		t.Errorf("third connection of a user: %d %+v, retry after %d", res.StatusCode, p, wait)
@@ -181,9 +193,7 @@ func TestConnectionBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = problem{}
-	_ = json.NewDecoder(res.Body).Decode(&p)
-	res.Body.Close()
+	p = refused(t, res)
 	if res.StatusCode != 429 || p.Code != "connections-exhausted" {
 		t.Errorf("connection past the host's bound: %d %+v", res.StatusCode, p)
 	}
