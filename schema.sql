@@ -406,7 +406,7 @@ CREATE INDEX IF NOT EXISTS posthorn_audit_tenant ON posthorn_audit(tenant);
 -- How far a database that belongs to another program had come when it was last looked at, so that an older copy of it, put in its place,
 -- is noticed.
 CREATE TABLE IF NOT EXISTS posthorn_marks (
-  name  TEXT    PRIMARY KEY,   -- messages, deliveries: the highest numbers given; fence
+  name  TEXT    PRIMARY KEY,   -- messages, deliveries: the highest numbers given; fence; whole: up to which message each has a delivery
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

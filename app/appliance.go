@@ -37,6 +37,7 @@ type Appliance struct {
 	locks        []*store.Lock
 	store        *store.Store
 	marks        *marks // nil in a data folder that lies beside nothing
+	whole        *whole // the same
 	lost         int64  // commits that had been lost at the start, and were given up
 	declarations *declarations
 	mediator     *mediator.Mediator

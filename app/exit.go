@@ -48,7 +48,7 @@ var exits = []struct {
 	{store.ErrJournal, cli.ExitFailed, "posthorn install --db FILE --wal changes it, once no other program has the file open; the application keeps working as before"},
 	{store.ErrMissing, cli.ExitFailed, "--db names a database that another program has made already; is the path right?"},
 	{store.ErrNotInstalled, cli.ExitFailed, "posthorn install --db FILE brings it in, after a backup; or run what `posthorn schema --beside` prints in a migration of your own"},
-	{errIncomplete, cli.ExitFailed, "posthorn install --db FILE puts it back, after a backup; send again what was staged meanwhile"},
+	{errIncomplete, cli.ExitFailed, "posthorn install --db FILE puts it back, after a backup; what was staged meanwhile is found at the next start, and kept for the handler unrouted"},
 	{store.ErrOwnFile, cli.ExitFailed, "leave --db out, and name the folder with --data-dir"},
 	{errOwnOnly, cli.ExitFailed, "take it out of posthorn.yaml, or run it in a Posthorn with a data folder of its own: the program beside takes in its own events"},
 	{errFolder, cli.ExitFailed, "name another folder with --data-dir, or leave it and POSTHORN_DATA_DIR out: each database has its own, FILE.posthorn. If that one has a posthorn.db which only a command without --db made, move the file away"},

@@ -43,7 +43,8 @@ func (a *Appliance) openFaces(context.Context, *records.Set) error {
 		Lending:    a.lending, Inbound: a.inbound,
 		Alerts: a.alerts, Notifier: a.notifier, AlertDestination: a.options.Config.Alerts.Destination,
 		Destinations: a.destinations, Tokens: a.tokens, Sessions: a.sessions, URL: func() string { return *a.url.Load() }, Records: a.Records, Reload: a.reload, Dispatcher: a.dispatcher,
-		Writer: a.store.Writer, Intake: a.reserve.Low, Live: a.hub, Bound: live.NewRefreshes(func() int { return a.Records().Int("live-refreshes") }).Bound, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
+		Incomplete: func() bool { return len(a.whole.Missing()) > 0 },
+		Writer:     a.store.Writer, Intake: a.reserve.Low, Live: a.hub, Bound: live.NewRefreshes(func() int { return a.Records().Int("live-refreshes") }).Bound, Hosts: a.options.Config.Hosts, Version: a.options.Build.Version, Logger: a.logger,
 		Routes: []api.Route{{Pattern: "/v1/events", Handler: live.Endpoint(a.hub, live.Authorizer{Lending: a.lending != nil, Address: live.AddressBehind(a.options.Config.proxies)})}, {Pattern: "GET /metrics", Handler: a.metrics.Handler(api.Refuse)},
 			{Pattern: "/", Handler: console, Public: true}},
 	})

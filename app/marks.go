@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/posthorn/posthorn/app/access"
+	"github.com/posthorn/posthorn/app/guest"
 	"github.com/posthorn/posthorn/app/store"
 	"github.com/posthorn/posthorn/outbox"
 )
@@ -109,7 +110,10 @@ func (a *Appliance) arrive(ctx context.Context) error {
 		return access.Audit(ctx, tx, access.LocalPrincipal(), "store.accept-lost-tail", DatabaseName, sentence)
 	})
 	if a.options.DB != "" {
-		a.marks = &marks{store: a.store, logger: a.logger}
+		contract, contractErr := guest.ReadContract(ctx, besideSchema(a.options.Build.Schema))
+		err = errors.Join(err, contractErr)
+		a.whole = &whole{store: a.store, contract: contract, logger: a.logger, anew: a.lost > 0}
+		a.marks = &marks{store: a.store, whole: a.whole, logger: a.logger}
 	}
 	if err == nil && a.lost > 0 {
 		a.logger.Warn("going on without the latest commits, as accepted", "lost", sentence)
@@ -120,10 +124,12 @@ func (a *Appliance) arrive(ctx context.Context) error {
 // marks writes down in the control database how far the other has come.
 type marks struct {
 	store  *store.Store
+	whole  *whole
 	logger *slog.Logger
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	seen   int64
+	kept   int64 // how far the outbox was whole, as it is written down
 }
 
 func (m *marks) start() {
@@ -138,6 +144,9 @@ func (m *marks) start() {
 				return
 			case <-tick.C:
 			}
+			if err := m.whole.look(ctx); err != nil && ctx.Err() == nil {
+				m.logger.Debug("the schema is not looked at", "error", err)
+			}
 			if err := m.keep(ctx); err != nil && ctx.Err() == nil {
 				m.logger.Debug("marks are not kept", "error", err)
 			}
@@ -150,6 +159,12 @@ func (m *marks) keep(ctx context.Context) error {
 	var sum int64
 	if err := m.store.Read.DB.QueryRowContext(ctx, countMarks).Scan(&sum); err != nil {
 		return err
+	}
+	if upTo := m.whole.upTo; m.whole.begun && upTo != m.kept {
+		if _, err := m.store.Upkeep.DB.ExecContext(ctx, keepWhole, upTo); err != nil {
+			return err
+		}
+		m.kept = upTo
 	}
 	if sum == m.seen {
 		return nil

@@ -266,3 +266,25 @@ func TestRunbookRestore(t *testing.T) {
 	w.post("/v1/destinations/shop/resume", "", http.StatusOK)
 	w.until("one", "shop", "dispatched")
 }
+
+// TestRunbookOutboxIncomplete drops the trigger that fans out, as a tool of the application's does, and stages without it.
+func TestRunbookOutboxIncomplete(t *testing.T) {
+	t.Parallel()
+	w := newWalker(t)
+	path, db := shopDB(t)
+	w.fill["NAME"], w.fill["APP-DB"] = "shop", path
+	w.status.Store(http.StatusOK)
+	w.start("--db", path)
+	w.post("/v1/destinations", shopHook+w.target+`"}`, http.StatusCreated)
+	must(t, db, `DROP TRIGGER outbox_messages_fan_out`)
+	must(t, db, `INSERT INTO outbox_messages(id, type, payload) VALUES ('bare', 'order-placed', '{"order":1}')`)
+	w.raised("alert-outbox-incomplete", "outbox-incomplete")
+	if ready := w.get("/readyz"); !strings.Contains(ready, `"degraded"`) || !strings.Contains(ready, `"outbox-incomplete"`) {
+		t.Errorf("/readyz: %s", ready)
+	}
+	w.walk("outbox-incomplete", map[string]func(){
+		"posthorn alerts list": func() { w.until("bare", "unrouted", "pending") },
+	}, nil)
+	w.until("bare", "shop", "dispatched")
+	w.cleared("alert-outbox-incomplete")
+}

@@ -132,7 +132,7 @@ func (w *walker) cleared(alert string) {
 	eventually(w.T, alert+" is cleared", func() bool { return !strings.Contains(w.get("/v1/alerts"), alert) })
 }
 
-var filled = regexp.MustCompile(`\b(DATA-DIR|COPY|NAME|DELIVERY|ID|TYPE|PAYLOAD)\b`)
+var filled = regexp.MustCompile(`\b(APP-DB|DATA-DIR|COPY|NAME|DELIVERY|ID|TYPE|PAYLOAD)\b`)
 
 // walk runs a runbook. before is what the operator, or the world, does before the line that begins so; exits are lines that end otherwise than
 // with 0. One that names no line is an error, as is a placeholder that nobody fills.

@@ -19,7 +19,7 @@ func (a *Appliance) openAlerts(_ context.Context, set *records.Set) error {
 		})
 	}
 	a.alerts = alerts.New(alerts.Config{
-		Records: a.Records, Backlog: a.dispatcher.Backlog, Room: a.keeper.Usage, Lost: a.lost, Tenant: a.destinations.TenantOf, Logger: a.logger,
+		Records: a.Records, Backlog: a.dispatcher.Backlog, Room: a.keeper.Usage, Lost: a.lost, Missing: func() int { return len(a.whole.Missing()) }, Tenant: a.destinations.TenantOf, Logger: a.logger,
 		Down: func() error {
 			if err := a.store.Writer.Err(); err != nil {
 				return err

@@ -22,6 +22,7 @@ type world struct {
 	down    error
 	used    int64
 	lost    int64
+	missing int
 	changes []alerts.Alert
 }
 
@@ -45,9 +46,10 @@ func (w *world) watch(t *testing.T, observe func(alerts.Alert)) *alerts.Watch {
 			defer w.mu.Unlock()
 			return outbox.Backlog{Lanes: slices.Clone(w.lanes)}, w.down
 		},
-		Down: func() error { w.mu.Lock(); defer w.mu.Unlock(); return w.down },
-		Room: func() (int64, int64) { w.mu.Lock(); defer w.mu.Unlock(); return w.used, 1000 },
-		Lost: w.lost,
+		Down:    func() error { w.mu.Lock(); defer w.mu.Unlock(); return w.down },
+		Room:    func() (int64, int64) { w.mu.Lock(); defer w.mu.Unlock(); return w.used, 1000 },
+		Lost:    w.lost,
+		Missing: func() int { w.mu.Lock(); defer w.mu.Unlock(); return w.missing },
 		Tenant: func(h outbox.HandlerName) outbox.TenantID {
 			if h == "far" {
 				return "branch"
@@ -105,6 +107,7 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 		}},
 		{"alert-store-outage", "store-outage", "", func(w *world) { w.down = outbox.ErrStoreIO }},
 		{"alert-size-budget", "disk-full", "", func(w *world) { w.used = 800 }},
+		{"alert-outbox-incomplete", "outbox-incomplete", "", func(w *world) { w.missing = 1 }},
 		{"alert-clock-untrusted", "clock-untrusted", "", func(w *world) { w.lanes = lane("shop", func(l *outbox.LaneBacklog) { l.Hold = outbox.ClockUntrusted }) }},
 	} {
 		t.Run(test.id, func(t *testing.T) {
@@ -135,7 +138,7 @@ func TestEachMeasureRaisesAndClears(t *testing.T) {
 				if len(raised[0].UseCases) == 0 {
 					t.Error("the alert names no use case")
 				}
-				w.set(func(w *world) { w.lanes, w.down, w.used = nil, nil, 0 })
+				w.set(func(w *world) { w.lanes, w.down, w.used, w.missing = nil, nil, 0, 0 })
 				time.Sleep(58 * time.Second)
 				if len(watch.Raised()) != 1 {
 					t.Error("cleared too early")

@@ -51,6 +51,8 @@ type Reading struct {
 	RoomUsed, RoomBudget int64
 	// LostTail is how many commits had been lost at the start, and were given up.
 	LostTail int64
+	// Missing is how many objects of its contract the outbox lacks.
+	Missing int
 }
 
 // values gives what a measure reads, by handler; what concerns the whole store has the handler "".
@@ -67,6 +69,9 @@ func (r Reading) values(measure records.Measure) map[outbox.HandlerName]float64 
 		return values
 	case records.LostTail:
 		values[""] = float64(r.LostTail)
+		return values
+	case records.OutboxIncomplete:
+		values[""] = float64(r.Missing)
 		return values
 	case records.ClockUntrusted:
 		// It is the machine's clock, not a lane's.
@@ -102,7 +107,7 @@ func ofLane(measure records.Measure, lane outbox.LaneBacklog) float64 {
 		if lane.Hold == outbox.Unregistered {
 			return float64(lane.Pending)
 		}
-	case records.StoreOutage, records.RoomUsed, records.ClockUntrusted, records.LostTail:
+	case records.StoreOutage, records.RoomUsed, records.ClockUntrusted, records.LostTail, records.OutboxIncomplete:
 	}
 	return 0
 }

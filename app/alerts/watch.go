@@ -21,6 +21,8 @@ type Config struct {
 	Room func() (used, budget int64)
 	// Lost is how many commits had been lost at the start, and were given up.
 	Lost int64
+	// Missing is how many objects of its contract the outbox lacks. Defaults to none.
+	Missing func() int
 	// Tenant says whose handler it is. Defaults to the main tenant.
 	Tenant func(outbox.HandlerName) outbox.TenantID
 	// Observe is told of each alert that was raised or cleared. It must not block.
@@ -59,6 +61,9 @@ func New(config Config) *Watch {
 	if config.Room == nil {
 		config.Room = func() (int64, int64) { return 0, 0 }
 	}
+	if config.Missing == nil {
+		config.Missing = func() int { return 0 }
+	}
 	if config.Observe == nil {
 		config.Observe = func(Alert) {}
 	}
@@ -82,7 +87,7 @@ func (w *Watch) Run(ctx context.Context) {
 // Look measures once, and raises and clears.
 func (w *Watch) Look(ctx context.Context) {
 	now := time.Now()
-	reading := Reading{LostTail: w.config.Lost}
+	reading := Reading{LostTail: w.config.Lost, Missing: w.config.Missing()}
 	reading.RoomUsed, reading.RoomBudget = w.config.Room()
 	down := w.config.Down()
 	backlog, err := w.config.Backlog(ctx)

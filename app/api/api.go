@@ -62,6 +62,8 @@ type Deps struct {
 	URL func() string
 	// Routes are served beside the API's own: the live events, the session, the UI at "/". Optional.
 	Routes []Route
+	// Incomplete says that the outbox in another program's database lacks something of its contract. Defaults to no.
+	Incomplete func() bool
 	// Live are the live streams; nil: there are none.
 	Live Connections
 	// Bound, unless nil, wraps what a known caller is served; it answers by full whom it turns away.
@@ -116,6 +118,9 @@ func New(deps Deps) (http.Handler, error) {
 	}
 	if deps.Intake == nil {
 		deps.Intake = func() error { return nil }
+	}
+	if deps.Incomplete == nil {
+		deps.Incomplete = func() bool { return false }
 	}
 	if deps.URL == nil {
 		deps.URL = func() string { return "" }

@@ -79,6 +79,9 @@ func (s *server) troubles() []reason {
 	if s.Intake() != nil {
 		found = append(found, reason{"disk-low", "The disk is nearly full: nothing new is accepted, deliveries go on.", "disk-full"})
 	}
+	if s.Incomplete() {
+		found = append(found, reason{"outbox-incomplete", "The outbox in the application's database lacks something of its contract: what is staged there may not be delivered.", "outbox-incomplete"})
+	}
 	if !s.Dispatcher.ClockTrusted() {
 		found = append(found, reason{"clock-untrusted", "The clock shows a time before this program was built: what needs it is held.", "clock-untrusted"})
 	}

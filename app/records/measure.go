@@ -9,21 +9,24 @@ type Measure string
 const (
 	OldestPendingAge Measure = "oldest-pending-age" // how long the oldest delivery that is not held has been due
 	DeadLetters      Measure = "dead-letters"
-	FailureRate      Measure = "failure-rate"    // failed ÷ ended attempts of the last five minutes
-	Unclaimed        Measure = "unclaimed"       // pending deliveries whose handler is gone
-	StoreOutage      Measure = "store-outage"    // how long the store could not be used
-	RoomUsed         Measure = "room-used"       // the database's size ÷ its budget
-	ClockUntrusted   Measure = "clock-untrusted" // lanes that wait because the clock cannot be right
-	LostTail         Measure = "lost-tail"       // commits that the database had lost at this start, and that were given up
+	FailureRate      Measure = "failure-rate"      // failed ÷ ended attempts of the last five minutes
+	Unclaimed        Measure = "unclaimed"         // pending deliveries whose handler is gone
+	StoreOutage      Measure = "store-outage"      // how long the store could not be used
+	RoomUsed         Measure = "room-used"         // the database's size ÷ its budget
+	ClockUntrusted   Measure = "clock-untrusted"   // lanes that wait because the clock cannot be right
+	LostTail         Measure = "lost-tail"         // commits that the database had lost at this start, and that were given up
+	OutboxIncomplete Measure = "outbox-incomplete" // objects of the contract that another program's database lacks
 )
 
 // units are what each measure is counted in.
 var units = map[Measure]Unit{
-	OldestPendingAge: Duration, DeadLetters: Count, FailureRate: Ratio, Unclaimed: Count, StoreOutage: Duration, RoomUsed: Ratio, ClockUntrusted: Count, LostTail: Count,
+	OldestPendingAge: Duration, DeadLetters: Count, FailureRate: Ratio, Unclaimed: Count, StoreOutage: Duration, RoomUsed: Ratio, ClockUntrusted: Count, LostTail: Count, OutboxIncomplete: Count,
 }
 
 // OfLanes says that the measure is taken of the lanes, so that it says nothing while they cannot be read.
-func (m Measure) OfLanes() bool { return m != StoreOutage && m != RoomUsed && m != LostTail }
+func (m Measure) OfLanes() bool {
+	return m != StoreOutage && m != RoomUsed && m != LostTail && m != OutboxIncomplete
+}
 
 func (m Measure) inspect(i *inspection, unit Unit) {
 	if m == "" {

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 	counts := map[string]int{
 		"retry-attempts": 12, "breaker-opens-after": 5, "claim-batch": 256, "webhook-concurrency": 16, "handler-concurrency": 4,
-		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1, "alert-clock-untrusted": 1, "alert-lost-tail": 1,
+		"transaction-changes": 100, "transaction-emits": 100, "writer-queue": 4096, "retention-dispatched-count": 1_000_000, "alert-dead-letters": 1, "alert-unclaimed": 1, "alert-clock-untrusted": 1, "alert-lost-tail": 1, "alert-outbox-incomplete": 1,
 		"live-connections": 1000, "live-connections-user": 20, "live-connections-address": 100, "live-refreshes": 4, "live-history": 4096, "port": 7678,
 		"lending-loan-limit": 10, "lending-renewal-limit": 2, "lending-reservation-limit": 5, "lending-loan-borrowed-version": 1, "lending-shelf-size": 10,
 		"pull-concurrency": 256, "pull-batch": 100, "file-concurrency": 64,
