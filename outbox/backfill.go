@@ -57,6 +57,7 @@ func (d *Dispatcher) BeginBackfill(ctx context.Context, tx *Tx, actor string, ha
 	if _, err := execCount(ctx, tx, holdForBackfill, string(handler), micros(tx.Now), BackfillHold); err != nil {
 		return fmt.Errorf("hold %s for its backfill: %w", handler, err)
 	}
+	tx.noRide = true
 	tx.AfterCommit(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 
 // clock holds the wall clock against the monotonic one. What is stored is in the time of the wall, so that people and other programs can
 // read it; after a jump it is moved to where it belongs by the monotonic clock, in the turn that notices, before anything is claimed. So a
-// jump fires no retry early and strands none. The times that people asked for, deliver_at, stay as they are. The dispatcher's loop alone
-// writes it.
+// jump fires no retry early and strands none. The times that people asked for, deliver_at, stay as they are. Turns alone
+// write it.
 type clock struct {
 	origin time.Time     // monotonic
 	offset time.Duration // of the wall, as far as it is accounted for

@@ -120,6 +120,7 @@ type Dispatcher struct {
 	told        []HandlerName // whose lanes changed, for ObserveLane
 
 	turning    sync.Mutex // held for each turn, before mu
+	seen       place      // behind the latest turn; of whoever runs the writer's groups
 	wake       chan struct{}
 	committed  chan struct{} // another program has
 	stopped    chan struct{}
@@ -182,7 +183,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 			}
 		}
 	}
-	d.config.Writer.OnCommit(d.Wake)
+	d.config.Writer.OnCommit(d.behindCommit)
 	loop, cancel := context.WithCancel(context.Background())
 	d.cancelLoop = cancel
 	go d.loop(loop)
@@ -201,6 +202,13 @@ func (d *Dispatcher) Wake() {
 	d.signal()
 }
 
+// behindCommit is told of each commit of the writer. What a turn ended, it has seen all of.
+func (d *Dispatcher) behindCommit() {
+	if d.config.Writer.place() != d.seen {
+		d.Wake()
+	}
+}
+
 func (d *Dispatcher) signal() {
 	select {
 	case d.wake <- struct{}{}:
@@ -210,16 +218,15 @@ func (d *Dispatcher) signal() {
 
 func (d *Dispatcher) loop(ctx context.Context) {
 	defer close(d.stopped)
-	for {
+	for last := false; !last; {
 		timer := time.NewTimer(d.untilDue())
+		r := d.hitch()
+		gone := false
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			d.takeTurns(ctx)
-			return
+			last = true
 		case <-d.config.Writer.Done():
-			timer.Stop()
-			return
+			gone = true
 		case <-d.wake:
 		case <-timer.C:
 			d.mu.Lock()
@@ -227,6 +234,10 @@ func (d *Dispatcher) loop(ctx context.Context) {
 			d.mu.Unlock()
 		}
 		timer.Stop()
+		r.end()
+		if gone {
+			return
+		}
 		d.takeTurns(ctx)
 	}
 }

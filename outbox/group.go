@@ -18,6 +18,7 @@ type group struct {
 	open    bool      // SQLite's transaction is open
 	number  int64     // of the COMMIT; 0: it changes nothing, or none is kept
 	alone   bool      // for one command only
+	noRide  bool      // nobody may ride along
 	kept    []*waiting
 	refused []*waiting // undone, each with its own error
 	running *waiting
@@ -152,6 +153,7 @@ func (w *Writer) join() *waiting {
 // run runs one group, beginning with c, and answers all of its commands.
 func (w *Writer) run(c *waiting) {
 	g := &w.group
+	w.groups++
 	g.started = time.Now()
 	g.now = w.cfg.Now().UTC().Truncate(time.Microsecond)
 	for ; c != nil; c = w.join() {
@@ -167,6 +169,10 @@ func (w *Writer) run(c *waiting) {
 			w.abandon()
 			return
 		}
+	}
+	if !w.takeAlong() {
+		w.abandon()
+		return
 	}
 	w.commit()
 }
@@ -241,6 +247,7 @@ func (w *Writer) execute(c *waiting) (whole bool) {
 	}
 	if c.err == nil {
 		c.after = tx.after
+		g.noRide = g.noRide || tx.noRide
 		g.kept = append(g.kept, c)
 		return true
 	}

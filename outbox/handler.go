@@ -62,7 +62,8 @@ type Handler struct {
 	// Concurrency is how many attempts run side by side. Defaults to 4.
 	Concurrency int
 	// Width, unless nil, is how many attempts may run side by side at the moment, up to Concurrency: for a handler that waits to be asked, which
-	// would otherwise be charged for attempts that nobody makes. It must not block, nor call the dispatcher. Call Wake when it grows.
+	// would otherwise be charged for attempts that nobody makes. It may be asked in the writer, so it must not
+	// block, nor call the dispatcher or the writer. Call Wake when it grows.
 	Width func() int
 	// Settled, unless nil, is told of each attempt of the handler whose outcome is on the disk, or has come too late (stale). It must not block,
 	// nor call the dispatcher.

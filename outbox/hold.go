@@ -50,7 +50,10 @@ func (d *Dispatcher) setHold(ctx context.Context, name HandlerName, change Comma
 	if l == nil {
 		return fmt.Errorf("hold %s: %w", name, ErrUnknownHandler)
 	}
-	if err := d.config.Writer.Do(ctx, change); err != nil {
+	if err := d.config.Writer.Do(ctx, func(ctx context.Context, tx *Tx) error {
+		tx.noRide = true
+		return change(ctx, tx)
+	}); err != nil {
 		return fmt.Errorf("hold %s: %w", name, err)
 	}
 	d.mu.Lock()

@@ -135,6 +135,7 @@ type shift struct{ pending, failed int64 }
 
 // follow has the counts, the lanes and the observer follow the commit of an operator's changes.
 func (d *Dispatcher) follow(tx *Tx, shifts map[HandlerName]shift, changes []Change) {
+	tx.noRide = true
 	tx.AfterCommit(func() {
 		d.mu.Lock()
 		for name, s := range shifts {

@@ -51,18 +51,23 @@ func (d *Dispatcher) takeTurn(ctx context.Context) (*turn, error) {
 		return nil, nil
 	}
 	err := d.config.Writer.First(context.WithoutCancel(ctx), t.run(d))
+	d.end(t, err)
+	return t, err
+}
+
+// end takes in how a turn's transaction ended. The caller holds d.turning.
+func (d *Dispatcher) end(t *turn, err error) {
 	d.leave(t)
 	d.setDown(err)
 	if err != nil {
 		d.putBack(t)
-		return t, err
+		return
 	}
 	if d.config.Observe != nil {
 		// Before the attempts start, so that an observer sees the claim before its outcome.
 		d.observe(t.changes())
 	}
 	d.apply(t)
-	return t, nil
 }
 
 func storeBackoff() retry.Backoff {

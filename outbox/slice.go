@@ -137,6 +137,7 @@ func (d *Dispatcher) endBackfill(ctx context.Context, tx *Tx, handler HandlerNam
 	if err != nil {
 		return err
 	}
+	tx.noRide = true
 	tx.AfterCommit(func() {
 		d.mu.Lock()
 		if l := d.lanes[handler]; l != nil && freed == 1 && l.held == BackfillHold {

@@ -173,6 +173,8 @@ func (t *turn) run(d *Dispatcher) Command {
 			}
 			t.claims = append(t.claims, claim{lane: l, due: found, next: next, probe: k.probe})
 		}
+		d.seen = d.config.Writer.place()
+		d.seen.kept++
 		return nil
 	}
 }

@@ -24,8 +24,9 @@ type Tx struct {
 	// Now is the one time of the group: UTC, whole microseconds, without a monotonic part.
 	Now time.Time
 
-	conn  *writerConn
-	after []func()
+	conn   *writerConn
+	after  []func()
+	noRide bool // what the command changes is noted in memory after its commit: a turn in the same group would come before the note
 }
 
 // Stmt returns the prepared statement for a query, bound to this transaction. It is prepared once and kept for the next command

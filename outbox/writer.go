@@ -70,7 +70,8 @@ type Writer struct {
 	cfg     WriterConfig
 	conn    writerConn
 	group   group
-	again   line // commands of an abandoned group, each to be run in a transaction of its own
+	groups  int64 // that were run
+	again   line  // commands of an abandoned group, each to be run in a transaction of its own
 	wake    chan struct{}
 	done    chan struct{}
 	written atomic.Int64
@@ -80,9 +81,10 @@ type Writer struct {
 	mu     sync.Mutex
 	first  line
 	queue  line
-	idle   bool  // nobody runs groups: the loop sleeps
-	closed bool  // no command is taken any more
-	err    error // why the writer has stopped for good
+	rider  *waiting // waits for a group to ride along with
+	idle   bool     // nobody runs groups: the loop sleeps
+	closed bool     // no command is taken any more
+	err    error    // why the writer has stopped for good
 	hooks  []func()
 }
 
@@ -311,6 +313,10 @@ func (w *Writer) stop(cause error) {
 				c.answer(w.err)
 			}
 		}
+	}
+	if w.rider != nil {
+		w.rider.answer(w.err)
+		w.rider = nil
 	}
 	w.rouse()
 }
