@@ -97,6 +97,11 @@ func TestWaitingDeliveries(t *testing.T) {
 	tb.shows("Waits until its target can be reached")
 	tb.shows("one probe is out")
 	tb.accessible("a delivery behind an open breaker")
+	tb.goTo("/messages/" + a.messages[0].view["id"].(string))
+	tb.shows("held by token:till until")
+	tb.accessible("a delivery that a consumer holds")
+	tb.goTo("/messages/" + a.messages[7].view["id"].(string))
+	tb.shows("Waits until its target can be reached")
 	tb.shot("waiting-light-desk")
 	tb.clean()
 }

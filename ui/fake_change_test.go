@@ -80,6 +80,11 @@ func (a *appliance) turnDestination(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, map[string]any{"destination": r.PathValue("name"), "delivered": false, "failure_class": "unreachable", "error": "connection refused", "duration_seconds": 0.002})
 		return
 	case "rotate-secret":
+		var wanted struct{ Overlap string }
+		if _ = json.NewDecoder(r.Body).Decode(&wanted); wanted.Overlap != "0h" {
+			refuse(w, 409, "too-many-secrets", "8 secrets sign for shop already, and the next of the old ones ends at 2026-12-01T09:00:00Z.", "Wait for that, or end all of the old ones at once.")
+			return
+		}
 		answer(w, 200, map[string]any{"name": r.PathValue("name"), "secret": "whsec_bmV3IHNlY3JldCBvZiB0aGUgc2hvcCwgMzIgYnl0ZXM="})
 		return
 	default:

@@ -64,6 +64,8 @@ func newMessage(id, kind, state string, at time.Time) *fakeMessage {
 		refused := failed(1, 40*time.Millisecond, "unreachable", nil, false, "connection refused", nil)
 		wrong := failed(2, 5*time.Second, "failed", 503, true, "target answered 503 Service Unavailable", "{\"error\":\"the database is being moved\",\"retry\":true}")
 		switch state {
+		case "processing":
+			d["lease_owner"], d["lease_expires_at"] = "token:till", time.Now().Add(12*time.Second)
 		case "dispatched":
 			d["completed_at"], d["suppressed"] = at.Add(61*time.Millisecond), false
 		case "pending":

@@ -14,6 +14,7 @@ func TestDestinationIsReshaped(t *testing.T) {
 	a.set(func() { a.role = "admin" })
 	tb := newBrowser(t).open(a, "/destinations/shop")
 	tb.expect("422")
+	tb.expect("409")
 	tb.press("Send a test")
 	tb.shows("It did not take the test message (unreachable): connection refused")
 
@@ -36,6 +37,10 @@ func TestDestinationIsReshaped(t *testing.T) {
 	tb.shows("parcel-sent")
 
 	tb.press("New secret …")
+	tb.press("Make a new secret")
+	tb.shows("8 secrets sign for shop already")
+	tb.shows("end all of the old ones at once")
+	tb.accessible("a secret too many")
 	tb.write(tb.labelled("Hours that the old one still signs"), "0")
 	tb.shot("rotate-light-desk")
 	tb.shows("What is delivered before the receiver knows the new secret will be refused by it.")
