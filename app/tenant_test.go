@@ -121,7 +121,7 @@ func TestEachCommandActsForTheTenantItIsGiven(t *testing.T) {
 				continue
 			}
 			if !slices.ContainsFunc(command.Flags, func(f urfave.Flag) bool { return slices.Contains(f.Names(), "tenant") }) {
-				if code, out := run(name, "--tenant branch"); code != cli.ExitUsage || !strings.Contains(out, "-tenant") {
+				if code, out := run(name, "--tenant branch"); code != cli.ExitUsage || !strings.Contains(out, "acts for no tenant") {
 					t.Errorf("posthorn %s --tenant branch exits with %d: %s", name, code, out)
 				}
 				continue

@@ -130,6 +130,9 @@ func group(c *cli.Context) error {
 }
 
 func usageError(c *cli.Context, err error, _ bool) error {
+	if strings.HasSuffix(err.Error(), "not defined: -tenant") {
+		return misuse("leave --tenant out", "%s acts for no tenant: what it is about is the same for all of them", c.Command.HelpName)
+	}
 	return misuse(c.Command.HelpName+" --help lists the flags", "%v", err)
 }
 
