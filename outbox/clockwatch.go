@@ -66,6 +66,9 @@ func (c *clockWatch) look(ctx context.Context, config RetentionConfig) (time.Dur
 	return left, nil
 }
 
+// now carries on the time that was looked at: a jump behind the look makes nothing old in the round that it began.
+func (c *clockWatch) now() time.Time { return c.wall.Add(time.Since(c.at)) }
+
 func readClock(ctx context.Context, config RetentionConfig) (seen time.Time, paused time.Duration, err error) {
 	values := [2]int64{}
 	for i, name := range []string{"retention_seen", "retention_pause"} {

@@ -147,10 +147,10 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 			break
 		}
 	}
-	if done.Remembered, err = r.forget(ctx, r.config.Now().Add(-rules.Inbox)); err != nil {
+	if done.Remembered, err = r.forget(ctx, r.clock.now().Add(-rules.Inbox)); err != nil {
 		return done, err
 	}
-	done.Replays, err = r.forgetReplays(ctx, r.config.Now().Add(-rules.Replays))
+	done.Replays, err = r.forgetReplays(ctx, r.clock.now().Add(-rules.Replays))
 	return done, err
 }
 
@@ -158,7 +158,7 @@ func (r *Retention) Round(ctx context.Context) (Purged, error) {
 type bounds struct{ dispatched, dead, beyond int64 }
 
 func (r *Retention) bounds(ctx context.Context, rules RetentionRules) (bounds, error) {
-	now := r.config.Now()
+	now := r.clock.now()
 	b := bounds{dispatched: micros(now.Add(-rules.Dispatched)), dead: micros(now.Add(-rules.DeadLetters))}
 	if r.config.Full() {
 		b.dispatched = micros(now)

@@ -177,6 +177,30 @@ func TestRetentionPausesAfterAJump(t *testing.T) {
 	})
 }
 
+// TestRetentionBelievesNoJumpDuringARound: the clock was behind when a round began, and is set right in the middle of it.
+func TestRetentionBelievesNoJumpDuringARound(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, "thing-done")
+	d := b.dispatcher(t, Config{}, handler("h", "*", &recorder{}))
+	b.stage(t, events(0, 20)...)
+	eventually(t, "dispatched", func() bool {
+		l, err := d.Backlog(t.Context())
+		return err == nil && l.Total.Dispatched == 20
+	})
+	looks := 0
+	keep := b.retention(t, RetentionConfig{Now: func() time.Time {
+		if looks++; looks > 1 {
+			return time.Now().AddDate(50, 0, 0)
+		}
+		return time.Now()
+	}})
+	for range 2 {
+		if purged, err := keep.Round(t.Context()); err != nil || purged.Messages > 0 {
+			t.Errorf("purged %+v, %v", purged, err)
+		}
+	}
+}
+
 // What was delivered while the clock was decades behind is old as soon as the clock is right again, which retention itself may never have
 // seen: it looks once an hour, and the process may be killed in between.
 func TestRetentionPausesAfterAClockThatWasBehind(t *testing.T) {
