@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,31 @@ func TestFlagsHaveTheNamesOfTheAPI(t *testing.T) {
 			if !slices.ContainsFunc(found.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), flag) }) {
 				t.Errorf("posthorn %s has no flag --%s", command, flag)
 			}
+		}
+	}
+}
+
+// TestTheREADMENamesEveryCommand holds its table: a command's name begins a row's first column, or stands behind a comma in it.
+func TestTheREADMENamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 2 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for _, entry := range strings.Split(strings.TrimPrefix(cells[0], "| "), ", ") {
+			name, _, _ := strings.Cut(strings.Trim(entry, "`"), " ")
+			named[name] = true
+		}
+	}
+	for _, command := range App(Deps{Version: "test"}).Commands {
+		if !command.Hidden && !named[command.Name] {
+			t.Errorf("the table of commands in README.md has no %s", command.Name)
 		}
 	}
 }
