@@ -8,15 +8,16 @@ import (
 const (
 	// active is how long another program counts as being at work after a commit of its own.
 	active = time.Second
-	// quiet is how long a program at work must have committed nothing before a turn takes its lock, so that one which writes several times in a row
-	// is let through. From then on, and for as long again, a turn is welcome: a program that has just written is the least likely to write at once.
+	// quiet is how long a turn goes on being right behind a commit: a program that has just written is the least likely to write at once. One that
+	// has been seen to write twice within so long or a little more is let through until it has not for so long.
 	quiet = time.Millisecond
 )
 
 // bystander is what the dispatcher knows of another program that writes to the same database. The zero value is one that never did.
 type bystander struct {
-	at  time.Time     // when it was last seen to have committed
-	gap time.Duration // about how long it lets pass between two commits
+	at    time.Time     // when it was last seen to have committed
+	gap   time.Duration // about how long it lets pass between two commits
+	burst time.Time     // when it was last seen to write several times in a row
 
 	held time.Duration // how long the last turn had the write lock
 	free time.Time     // since when it has been left alone
@@ -26,6 +27,9 @@ type bystander struct {
 func (b *bystander) committed(now time.Time) {
 	gap := min(now.Sub(b.at), active)
 	b.at = now
+	if gap <= 2*quiet {
+		b.burst = now
+	}
 	b.gap += (gap - b.gap) / 8
 }
 
@@ -38,12 +42,16 @@ func (p ForeignPoll) courtesy(b bystander, now time.Time, waited time.Duration) 
 		return 0
 	}
 	rest := min(p.Pause, time.Duration(float64(b.held)*(1-p.Share)/p.Share)) - now.Sub(b.free)
+	behind := since
+	if now.Sub(b.burst) < active {
+		behind -= quiet
+	}
 	switch {
 	case rest > 0:
 		return rest
-	case since < quiet:
-		return quiet - since
-	case since < 2*quiet, since > 4*b.gap, b.gap > p.Pause:
+	case behind < 0:
+		return -behind
+	case behind < quiet, since > 4*b.gap, b.gap > p.Pause:
 		return 0
 	}
 	return p.Pause - waited

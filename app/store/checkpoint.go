@@ -63,7 +63,7 @@ type checkpointer struct {
 
 func startCheckpointer(s *Store, pages int) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpointer{store: s, pages: pages, wake: make(chan struct{}, 1), cancel: cancel, pace: newPace()}
+	c := &checkpointer{store: s, pages: pages, wake: make(chan struct{}, 1), cancel: cancel, pace: newPace(pages)}
 	s.Writer.OnCommit(func() {
 		if s.Writer.Written()-c.at.Load() >= int64(pages) {
 			c.due()
@@ -93,9 +93,10 @@ func (c *checkpointer) run(ctx context.Context) {
 			return
 		case <-c.wake:
 		}
-		c.at.Store(c.store.Writer.Written())
+		written := c.store.Writer.Written()
+		c.at.Store(written)
 		wal, err := c.checkpoint(ctx)
-		c.pace.adapt(wal.Frames, c.pages)
+		c.pace.learn(wal.Frames, written)
 		switch {
 		case ctx.Err() != nil, errors.Is(err, outbox.ErrClosed):
 		case err != nil:

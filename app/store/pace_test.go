@@ -5,41 +5,49 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
+// TestPaceFindsItsTime has a program commit so many pages at a time, which are written back by itself at 1,000, or by whoever comes before.
 func TestPaceFindsItsTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for _, perSecond := range []int{20, 2000, 20_000} {
-			p := newPace()
-			if !p.reached() {
-				t.Error("the first commit waits")
+	const want, itself = 500, 1000
+	for _, tt := range []struct {
+		pages     int
+		apart     time.Duration
+		most, own int // how often it may be written back by us, and by the program
+	}{
+		{1, 5 * time.Millisecond, 60, 2},
+		{3, 5 * time.Millisecond, 170, 2},
+		{11, 5 * time.Millisecond, 600, 2},
+		{11, time.Second, 600, 2},
+		{200, 20 * time.Millisecond, 2500, 5000}, // faster than we may
+		{40, 250 * time.Microsecond, 50, 5000},   // as fast as it can
+	} {
+		p := newPace(want)
+		now := time.Now()
+		wal, written, ours, itsOwn := 0, int64(0), 0, 0
+		for commits := range 20_000 {
+			now = now.Add(tt.apart)
+			if commits%500 == 0 {
+				now = now.Add(time.Minute) // a rest says nothing about what a commit writes
 			}
-			for range 50 {
-				p.adapt(int(time.Duration(perSecond)*p.every/time.Second), 500)
-				if p.reached() {
-					t.Fatal("a checkpoint follows the other")
-				}
-				time.Sleep(p.every)
-				if !p.reached() {
-					t.Fatal("no checkpoint is due after its time")
-				}
+			wal += tt.pages
+			if commits%4 == 0 {
+				wal, written = wal+tt.pages, written+int64(tt.pages) // a turn's
 			}
-			want := min(max(500*time.Second/time.Duration(perSecond), paceLeast), paceMost)
-			if p.every < want*9/10 || p.every > want*11/10 {
-				t.Errorf("%d pages a second: a checkpoint every %s, want %s", perSecond, p.every, want)
+			if wal >= itself {
+				wal, itsOwn = 0, itsOwn+1
+			}
+			if p.saw(written, want, now) {
+				p.learn(wal, written)
+				wal, ours = 0, ours+1
 			}
 		}
-		p := newPace()
-		for range 50 {
-			p.adapt(0, 500)
+		if itsOwn > tt.own || ours > tt.most || ours == 0 {
+			t.Errorf("%d pages every %s: written back %d times by us, %d by the program, want at most %d and %d", tt.pages, tt.apart, ours, itsOwn, tt.most, tt.own)
 		}
-		if p.every != paceMost {
-			t.Errorf("nothing written: every %s", p.every)
-		}
-	})
+	}
 }
 
 // TestForeignCommitsAreWrittenBack has another connection commit, with SQLite's own checkpoints off, and the store told of it.
