@@ -158,6 +158,7 @@ func New(deps Deps) (http.Handler, error) {
 		s.connectionRoutes()
 	}
 	s.healthRoutes()
+	entries := byHand()
 	for _, r := range deps.Routes {
 		if r.Pattern == eventsPath {
 			r.Handler = s.forTenant(r.Handler)
@@ -166,7 +167,7 @@ func New(deps Deps) (http.Handler, error) {
 		if r.Public {
 			s.public[r.Pattern] = true
 		}
-		if described := byHand[r.Pattern]; described != nil {
+		if described := entries[r.Pattern]; described != nil {
 			s.huma.OpenAPI().AddOperation(described)
 		}
 		if method, path, ok := strings.Cut(r.Pattern, " "); ok {

@@ -160,7 +160,7 @@ func document[In any, Out any](s *server, op *operation) {
 		OperationID: strings.ToLower(op.method) + strings.NewReplacer("/", "-", "{", "", "}", "", ".", "-").Replace(op.path),
 		Method:      op.method, Path: op.path, Summary: op.summary, Description: op.description, Tags: []string{op.tag},
 		Responses: map[string]*huma.Response{
-			"default": refused,
+			"default": refused(),
 		},
 	}
 	if op.public {
