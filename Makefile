@@ -55,10 +55,10 @@ needs:
 	$(call need,sqlite3,sqlite3,tests of the contract from the shell)
 	$(call need,php,php-cli php-sqlite3,tests of the contract from PHP)
 
-beside: build ## Test the contract from Node, and measure what an application notices of Posthorn beside it (COUNT messages, default 100000)
+beside: build ## Test the contract from Node, and measure what an application notices of Posthorn beside it (COUNT messages, default 100000; RATE transactions a second, default as fast as they go)
 	cd outbox/examples/node && { [ -d node_modules/better-sqlite3/build ] || npm ci --no-audit --no-fund; }
 	go test -tags beside -count=1 -run TestStagingFromNode ./app
-	python3 app/bench/beside.py bin/posthorn --count $(or $(COUNT),100000)
+	python3 app/bench/beside.py bin/posthorn --count $(or $(COUNT),100000) $(if $(RATE),--rate $(RATE) --turn $(RATE))
 
 lint: $(LINT) ## Run the pinned golangci-lint
 	$(LINT) run ./...
