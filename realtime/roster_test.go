@@ -33,7 +33,7 @@ func TestRosterEqualsAScan(t *testing.T) {
 			},
 			"go": func(t *rapid.T) {
 				if len(live) == 0 {
-					t.Skip("nobody is there")
+					return // nobody is there
 				}
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "who")
 				r.remove(live[i])
